@@ -33,8 +33,8 @@ export const mediaFaults: readonly Fault[] = [
     name: 'better-sound-than-asked-copied',
     promise: 'api.md "copied": audio is encoded when a quality below the source\'s was asked for',
     in: 'planCopy',
-    search: '(track.bitrateKbps ?? 0) > askedKbps * NOMINAL_TOLERANCE',
-    replace: '(track.bitrateKbps ?? 0) > askedKbps * 100',
+    search: '(track.bitrateKbps ?? 0) > requestedKbps * NOMINAL_TOLERANCE',
+    replace: '(track.bitrateKbps ?? 0) > requestedKbps * 100',
     tests: ['packages/media/test/plan.test.ts', 'packages/media/test/formats.core-all.test.ts'],
   },
   {

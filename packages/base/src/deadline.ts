@@ -1,29 +1,28 @@
-/** Giving up after some time: the one way to do so. */
+/** The only way to give up on work after a time. */
 
 const STEPS = 10;
 
 interface DeadlineOptions {
-  /** The caller's own: as soon as it aborts the wait is over too, with its reason. */
+  /** The caller's own signal: as soon as it aborts, the wait ends with its reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Makes what is given up with when the time is over; default a DOMException `TimeoutError`. */
+  /** Makes the reason when the time is over; default a DOMException `TimeoutError`. */
   readonly reason?: (() => unknown) | undefined;
 }
 
 export interface Deadline extends Disposable {
-  /** Aborts once, at the end of the time or with the caller's own signal; never after disposal. */
+  /** Aborts once, at the end of the time or with the caller's signal; never after disposal. */
   readonly signal: AbortSignal;
-  /** Begins the time anew, for a limit of what may pass without progress. */
+  /** Restarts the time, to limit how long work may go without progress. */
   renew(): void;
 }
 
 /**
- * Held with `using`: its timer keeps the process alive, and it listens to the caller's signal,
- * until it is disposed of.
+ * Held with `using`: until disposal its timer keeps the process alive, and it listens to the
+ * caller's signal.
  *
- * The time is that in which this process ran: of a time in which it was busy or stood still,
- * however long, two tenths of `ms` count at most, so that it blames nobody for an answer that it
- * has not read. And since timers come before answers in a turn of the event loop, the signal
- * aborts after the answers of its turn.
+ * Only time in which this process ran counts: of a stall, however long, at most two tenths of `ms`.
+ * So no peer is blamed for an answer that this process has not read yet. Timers run before answers
+ * in a turn of the event loop, so the signal aborts after the answers of its turn.
  * @param ms how long, from 0 on
  */
 export function deadline(ms: number, options: DeadlineOptions = {}): Deadline {
@@ -31,10 +30,9 @@ export function deadline(ms: number, options: DeadlineOptions = {}): Deadline {
 }
 
 /**
- * What `work` comes to within `ms` (see {@link deadline}).
- * @param work gets a signal that aborts when it is given up. Whether it heeds that or not, nobody
- * waits for it any more, and what it still comes to is dropped. It is not begun where the caller's
- * signal has aborted already
+ * The result of `work` within `ms` (see {@link deadline}).
+ * @param work gets a signal that aborts when the time is over. A later result is dropped, whether
+ * it heeds the signal or not. It is not started if the caller's signal has already aborted
  * @throws the reason, when the time is over or the caller's signal aborts; what `work` throws
  */
 export async function within<Result>(
@@ -48,8 +46,8 @@ export async function within<Result>(
 }
 
 /**
- * What `work` comes to, which is under way; for several in a row that have one deadline, or for a
- * signal that is no deadline. What it comes to later is dropped.
+ * The result of `work`, which is already running: for several in a row with one deadline, or for a
+ * signal that is no deadline. A later result is dropped.
  * @throws the reason of `signal` as soon as that aborts; what `work` throws
  */
 export function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
@@ -68,7 +66,7 @@ export function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal)
   });
 }
 
-/** Counts in steps of a tenth, with one timer at a time. Most work is done before that is due. */
+/** Counts in steps of a tenth, one timer at a time: most work ends before the first one. */
 class OwnTime implements Deadline {
   readonly #ms: number;
   readonly #options: DeadlineOptions;
@@ -124,7 +122,7 @@ class OwnTime implements Deadline {
 
   readonly #over = (): void => {
     const { reason = timeout } = this.#options;
-    // What was answered in this turn may have begun the time anew.
+    // An answer in this turn may have restarted the time.
     if (this.#leftMs < 1) this.#abort(reason());
     else this.#wait();
   };

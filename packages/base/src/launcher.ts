@@ -1,15 +1,16 @@
 /**
- * A command prefix that ends a child when this process ends, however it ends: SIGKILL leaves no time to clean up.
- * Linux has a signal for it (prctl(2), PR_SET_PDEATHSIG), which util-linux's setpriv sets. Elsewhere a shell holds
- * the child and the read end of a pipe whose write end is ours: when we die the pipe closes and the shell kills.
+ * A command prefix that ends a child when this process ends: SIGKILL leaves no time to clean up.
+ * Linux has a signal for it (prctl(2), PR_SET_PDEATHSIG), set by util-linux's setpriv. Elsewhere a
+ * shell holds the child and the read end of a pipe to this process: when it closes, the shell
+ * kills.
  */
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, resolve } from 'node:path';
 
 type ParentDeathSignal = 'TERM' | 'KILL';
 
-// $0 is the signal; stdin is the lifeline, which the child must not read. A background command's stdin would be
-// /dev/null (POSIX 2.9.3), hence descriptor 3.
+// $0 is the signal. stdin is the lifeline, which the child must not read: hence descriptor 3, since
+// a background command's stdin is /dev/null (POSIX 2.9.3).
 const LIFELINE = [
   'exec 3<&0',
   '"$@" </dev/null 3<&- & child=$!',
@@ -24,7 +25,7 @@ export function dieWithParent(signal: ParentDeathSignal, searchPath: string): re
     : ['/bin/sh', '-c', LIFELINE, signal];
 }
 
-/** The whole path of the first program of that name on the search path; undefined when there is none. */
+/** The full path of the first program of that name on the search path, or undefined. */
 export function findProgram(program: string, searchPath: string): string | undefined {
   return searchPath
     .split(delimiter)

@@ -1,2 +1,2 @@
-/** A logger is made once, where a process starts, and handed in; everything else needs only its type. */
+/** A logger is made where a process starts and passed in: other code needs only its type. */
 export type { Logger } from 'pino';

@@ -1,26 +1,27 @@
 /**
- * What a process is called, and where it is, so that one on the same machine can tell that it is no more: then nobody has to wait for its leases,
- * its jobs or its files. Process numbers mean something within one boot of one kernel, and one namespace of pids.
+ * Names a process and its machine, so that others there can tell whether it is dead and need not
+ * wait for its leases, jobs or files. Process numbers are unique within one boot of one kernel and
+ * one namespace of pids.
  */
 import { readFile, readlink } from 'node:fs/promises';
 import { hostname } from 'node:os';
 
-/** `<host>.<pid>.<start>`: pids are used again, so the time at which the process was started belongs to its name. */
+/** `<host>.<pid>.<start>`: pids are reused, so the name holds the time of the start too. */
 const NAME_FORM = /^(.+)\.(\d+)\.(\d+)$/;
 
-/** In the name of a process that could not read its own. */
+/** In the name of a process that could not read its own start time. */
 const UNKNOWN_START = '0';
 
 /** Neither changes while a process lives. */
 let machine: Promise<string | undefined> | undefined;
 
-/** `<boot> <pid namespace> <process>`; empty where the system does not tell. */
+/** `<boot> <pid namespace> <process>`; empty where the system does not report it. */
 export async function homeOfThisProcess(): Promise<string> {
   const here = await thisMachine();
   return here === undefined ? '' : `${here} ${await nameOfThisProcess()}`;
 }
 
-/** `unknown`: it lived on another machine, or in another namespace of pids, and nobody here can tell. */
+/** `unknown`: it ran on another machine, or in another namespace of pids. */
 export async function fateOf(home: string): Promise<'alive' | 'dead' | 'unknown'> {
   const here = await thisMachine();
   if (here === undefined || !home.startsWith(`${here} `)) return 'unknown';
@@ -41,32 +42,32 @@ async function readMachine(): Promise<string | undefined> {
   }
 }
 
-/** A name that no other process has, nor any later one. */
+/** A name that no other process has, now or later. */
 export async function nameOfThisProcess(): Promise<string> {
   return `${hostname()}.${process.pid}.${(await statOf(process.pid))?.start ?? UNKNOWN_START}`;
 }
 
-/** The host in the name of a process; undefined for what is no such name. */
+/** The host in the name of a process; undefined if it is no such name. */
 export function hostOf(name: string): string | undefined {
   return NAME_FORM.exec(name)?.[1];
 }
 
 /**
- * Whether this is the name of a process that is no more. False when it is not known: of another host that shares the disk nobody
- * here knows, nor of a process that this one may not look at.
+ * Whether this names a process that is dead. False if unknown: one of another host that shares the
+ * disk, or one that this process may not inspect.
  */
 export async function isOfDeadProcess(name: string): Promise<boolean> {
   const [, owner, pid = '', started = ''] = NAME_FORM.exec(name) ?? [];
   if (owner !== hostname()) return false;
   const found = await statOf(Number(pid));
   if (found === undefined) return isGone(Number(pid));
-  // A zombie runs no more: its number is kept until its parent has heard of its end.
+  // A zombie no longer runs: it keeps its number until its parent collects it.
   return found.state === 'Z' || (started !== UNKNOWN_START && found.start !== started);
 }
 
 /**
- * A process's state, and when it was started, in its system's own unit. Undefined where nobody tells: there is no such process, /proc hides
- * it (hidepid, proc(5)), or no file can be opened now.
+ * A process's state and start time, in its system's own unit. Undefined if there is no such
+ * process, /proc hides it (hidepid, proc(5)), or no file can be opened now.
  */
 async function statOf(pid: number): Promise<{ state: string; start: string } | undefined> {
   try {
@@ -79,7 +80,7 @@ async function statOf(pid: number): Promise<{ state: string; start: string } | u
   }
 }
 
-/** kill(2): only ESRCH says that there is no such process; EPERM is said of one that lives. */
+/** kill(2): only ESRCH means that there is no such process; EPERM means that it lives. */
 function isGone(pid: number): boolean {
   try {
     process.kill(pid, 0);

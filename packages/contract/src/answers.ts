@@ -1,4 +1,4 @@
-/** The `data` of the answers that are no job (audio-extraction.md "Endpoints", decisions A4 to A6 and D). */
+/** The `data` of answers besides jobs (audio-extraction.md "Endpoints", decisions A4 to A6, D). */
 import { z } from 'zod';
 import { Scope } from './api-keys.ts';
 import { DeliveryProgress } from './deliveries.ts';
@@ -57,7 +57,7 @@ export const UploadAnswer = z.object({
 });
 export type UploadAnswer = z.infer<typeof UploadAnswer>;
 
-const { deliveryId, host, ...told } = DeliveryProgress.shape;
+const { deliveryId, host, ...progress } = DeliveryProgress.shape;
 
 export const WebhookDelivery = z.object({
   deliveryId,
@@ -69,7 +69,7 @@ export const WebhookDelivery = z.object({
     'transcript.updated',
     'destination.updated',
   ]),
-  ...told,
+  ...progress,
   host,
   body: z.looseObject({ event: z.string() }).meta({
     description: 'What every try posts; of the receiver’s answers only status and time are kept',
@@ -84,7 +84,7 @@ const OtherDelivery = z.object({
   name: OutputName.optional().meta({
     description: 'Of transcripts and destinations: the name of the output',
   }),
-  ...told,
+  ...progress,
 });
 
 /** GET /v1/jobs/{jobId}/deliveries. */
@@ -114,10 +114,10 @@ export const WebhookTest = z.object({
 });
 export const VoiceMessageAccepted = z.object({ jobId: JobId, voiceMessage: VoiceMessageState });
 
-/** What is left of a minute's requests. */
+/** The remaining requests of a minute. */
 const Allowance = z.object({ limit: z.int(), remaining: z.int(), resetSeconds: z.int() });
 
-/** What there may be at a time, and is. */
+/** How many there may be at a time, and how many there are. */
 const Budget = z.object({ limit: z.int().min(0), used: z.int().min(0) });
 
 /** GET /v1/usage. */

@@ -1,4 +1,4 @@
-/** A delivery, done or under way, as its owner is shown it: what follows a job, and the webhooks of an instance. */
+/** A delivery as its owner sees it: what follows a job, and an instance's webhooks. */
 import { z } from 'zod';
 
 export const DeliveryAttempt = z.object({
@@ -8,7 +8,7 @@ export const DeliveryAttempt = z.object({
   error: z.string().nullable(),
 });
 
-/** Each adds which event it tells of. */
+/** Each kind adds the event that it reports. */
 export const DeliveryProgress = z.object({
   deliveryId: z.string(),
   status: z.enum(['pending', 'delivered', 'failed']),

@@ -1,4 +1,4 @@
-/** Where a finished file is put besides our own storage: asked for, and how far it is (decisions A8). */
+/** Where a finished file is put besides our storage: the request and its state (decisions A8). */
 import { z } from 'zod';
 import { CONNECTION_HEADERS, headerFields } from './request-headers.ts';
 
@@ -6,7 +6,7 @@ const MAX_URL_LENGTH = 2048;
 /** No name and no extension is longer. */
 const LONGEST = { name: 'n'.repeat(32), extension: 'json' };
 
-/** `{name}` and `{extension}` in the path are filled in; in a query they would belong to what is signed. */
+/** `{name}` and `{extension}` are filled in in the path; a query may be part of a signature. */
 export const DestinationRequest = z.strictObject({
   url: z
     .string()
@@ -34,7 +34,7 @@ export const DestinationRequest = z.strictObject({
 });
 export type DestinationRequest = z.infer<typeof DestinationRequest>;
 
-/** As it is answered: what is secret of it is left out. */
+/** As answered: without its secrets. */
 export const DestinationState = z.object({
   url: z.string().meta({
     description:
@@ -56,7 +56,7 @@ export const DestinationState = z.object({
 });
 export type DestinationState = z.infer<typeof DestinationState>;
 
-/** Which of an address depends on the file; the rest is left as it is. */
+/** What of an address depends on the file; the rest stays unchanged. */
 interface PlacedFile {
   /** Of the output. */
   readonly name: string;

@@ -1,6 +1,6 @@
 /**
- * The error catalogue of the extraction service: one row a code, with the HTTP status that carries it
- * (audio-extraction.md "Errors"; decisions A4, A6 and A7). docs/errors.md is generated from this table.
+ * The error catalogue of the extraction service: one row per code, with its HTTP status
+ * (audio-extraction.md "Errors"; decisions A4, A6, A7). docs/errors.md is generated from it.
  */
 import { z } from 'zod';
 
@@ -240,7 +240,7 @@ export type ErrorCode = keyof typeof errorCatalogue;
 
 export const ErrorCode = z.enum(Object.keys(errorCatalogue) as [ErrorCode, ...ErrorCode[]]);
 
-/** What a job can fail with; `GET /v1/status` and downloads answer these with 200, whatever their row says (decisions A4, A7). */
+/** Codes of failed jobs; `GET /v1/status` and downloads answer them with 200 (decisions A4, A7). */
 export const jobFailureCodes = [
   'DOWNLOAD_FAILED',
   'INVALID_VIDEO',
@@ -258,8 +258,8 @@ export const ErrorBody = z.object({
 export type ErrorBody = z.infer<typeof ErrorBody>;
 
 /**
- * The one error that code throws for a caller's eyes. Its message and details are shown as they are, so
- * they hold no address, path or secret; what only operators may see goes into `cause`.
+ * The only error that code throws for callers. They see its message and details unchanged, so these
+ * hold no address, path or secret; what only operators may see goes into `cause`.
  */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';

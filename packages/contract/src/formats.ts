@@ -1,6 +1,6 @@
 /**
- * The output formats as a table: what a format is called, what stands in the file, and what its qualities mean
- * (decisions A2 and A3), and which bitrates an encoder takes for given channels and sample rate.
+ * The output formats: names, file contents and qualities (decisions A2 and A3), and the bitrates
+ * that an encoder accepts for given channels and sample rate.
  */
 import { z } from 'zod';
 
@@ -18,13 +18,13 @@ export interface Format {
   readonly mediaType: string;
   /** kbit/s of each quality, or 'lossless': then a quality chooses the bit depth (decisions A3). */
   readonly quality: Readonly<Record<Quality, number>> | 'lossless';
-  /** kbit/s that an explicit output.bitrate may name; null where the codec has no bitrate to choose. */
+  /** kbit/s that an explicit output.bitrate may name; null: the codec has no bitrate to choose. */
   readonly bitrateRange: { readonly min: number; readonly max: number } | null;
   /** Sample rates that the format takes, Hz; null: any of 8000 … 192000. */
   readonly sampleRates: readonly number[] | null;
-  /** The most channels an output may have unless output.channels says less; null: as many as the source. */
+  /** The most channels unless output.channels says less; null: as many as the source. */
   readonly maxChannels: number | null;
-  /** What the container can keep of the source besides the sound. */
+  /** What the container can keep of the source besides the audio. */
   readonly keeps: { readonly tags: boolean; readonly chapters: boolean; readonly cover: boolean };
 }
 
@@ -117,7 +117,7 @@ export const formats = {
     extension: 'ogg',
     mediaType: 'audio/ogg; codecs=opus',
     quality: { low: 12, medium: 16, high: 24, extreme: 32 },
-    // Within it libopus stays in the mode that all phones play: see packages/media/src/ogg/voice-form.ts.
+    // Within it libopus keeps to the mode that all phones play: see media/src/ogg/voice-form.ts.
     bitrateRange: { min: 10, max: 40 },
     sampleRates: [16000],
     maxChannels: 1,
@@ -129,7 +129,7 @@ export type FormatName = keyof typeof formats;
 
 export const FormatName = z.enum(Object.keys(formats) as [FormatName, ...FormatName[]]);
 
-/** What a job makes of a source besides audio (decisions A8): what ffmpeg gives out for it, and what the file is. */
+/** What a job makes besides audio (decisions A8): what ffmpeg outputs for it, and the file. */
 const derivedFormats = {
   /** Pairs of lowest and highest sample, made of PCM that comes through a pipe. */
   waveform: {
@@ -143,7 +143,7 @@ const derivedFormats = {
     maxChannels: 1,
     keeps: { tags: false, chapters: false, cover: false },
   },
-  /** WAV for the transcriber; extension and media type are those of WebVTT, the others are in transcripts.ts. */
+  /** WAV for the transcriber; the extension and type are WebVTT's, others are in transcripts.ts. */
   transcript: {
     codec: 'pcm',
     muxer: 'wav',
@@ -175,9 +175,9 @@ export function parseBitrate(bitrate: string): number {
   return Number.parseInt(bitrate, 10);
 }
 
-// Which bitrates the encoders take, by channels and sample rate. Measured with ffmpeg 5.1
+// Which bitrates the encoders accept, by channels and sample rate. Measured with ffmpeg 5.1
 // (libmp3lame 3.100, libvorbis 1.3.7, libopus 1.3.1, ffmpeg's own AAC encoder);
-// packages/media/test/encoder-limits.core-all.test.ts asks the encoders again.
+// packages/media/test/encoder-limits.core-all.test.ts measures them again.
 
 /** Bitrates in kbit/s: any whole number of a range, or only those of a list (ascending). */
 type TakenBitrates = { readonly min: number; readonly max: number } | { readonly only: readonly number[] };
@@ -197,7 +197,7 @@ interface VorbisRow {
   readonly stereo: readonly [min: number, max: number];
 }
 
-/** libvorbis has one mode set a range of sample rates; bitrates outside of it fail at the start. */
+/** libvorbis has one set of modes per range of sample rates; other bitrates fail at the start. */
 const VORBIS: readonly VorbisRow[] = [
   { fromHz: 40_000, mono: [32, 240], stereo: [45, 500] },
   { fromHz: 26_000, mono: [30, 190], stereo: [36, 380] },
@@ -213,7 +213,7 @@ export function takenBitrates(codec: AudioCodec, channels: number, sampleRate: n
     case 'mp3':
       return { only: sampleRate >= 32_000 ? MPEG_1 : sampleRate >= 16_000 ? MPEG_2 : MPEG_2_5 };
     case 'aac':
-      // ISO/IEC 14496-3: at most 6144 bits a channel in a frame of 1024 samples; above it the encoder clamps.
+      // ISO/IEC 14496-3: at most 6144 bits a channel in 1024 samples; the encoder clamps more.
       return { min: 8, max: Math.floor((6144 * channels * sampleRate) / 1024 / 1000) };
     case 'vorbis': {
       const row = VORBIS.find(({ fromHz }) => sampleRate >= fromHz);
@@ -229,7 +229,7 @@ export function takenBitrates(codec: AudioCodec, channels: number, sampleRate: n
   }
 }
 
-/** The bitrate nearest to the one wanted that is taken, the higher of two equally near ones. */
+/** The accepted bitrate nearest to the wanted one, the higher of two equally near ones. */
 export function nearestBitrate(taken: TakenBitrates, wantedKbps: number): number {
   if (!('only' in taken)) return Math.min(taken.max, Math.max(taken.min, wantedKbps));
   return taken.only.reduce((best, kbps) =>

@@ -1,5 +1,5 @@
 /**
- * The error catalogue of the messaging gateway: one row a code, with the HTTP status that carries it (decisions B
+ * The error catalogue of the messaging gateway: one row per code, with its HTTP status (decisions B
  * "Errors"; messaging-gateway.md leaves them open). An answer is
  * `{status, error, code, requestId, response: {message: [one sentence a fault]}}`.
  */
@@ -189,13 +189,13 @@ export const GatewayErrorAnswer = z.object({
 export type GatewayErrorAnswer = z.infer<typeof GatewayErrorAnswer>;
 
 /**
- * The one error that the gateway throws for a caller's eyes. Its messages are shown as they are, so they hold no
- * address, path or secret; what only operators may see goes into `cause`.
+ * The only error that the gateway throws for callers. They see its messages unchanged, so these
+ * hold no address, path or secret; what only operators may see goes into `cause`.
  */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly code: GatewayErrorCode;
-  /** One sentence a fault, each naming the field that is at fault. */
+  /** One sentence per fault, naming the field. */
   readonly messages: readonly string[];
   /** Seconds for a Retry-After header, where waiting helps. */
   readonly retryAfterSeconds: number | undefined;

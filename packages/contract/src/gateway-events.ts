@@ -1,4 +1,4 @@
-/** What the gateway tells about an instance: to GATEWAY_EVENTS_URL, to webhooks and to the voice inbox (decisions B). */
+/** Events of an instance, for GATEWAY_EVENTS_URL, webhooks and the voice inbox (decisions B). */
 import { z } from 'zod';
 import { MessageContent } from './gateway.ts';
 import { ConnectionState } from './gateway-instances.ts';
@@ -61,7 +61,6 @@ const PresenceUpdate = z.object({
   presences: z.record(z.string(), z.object({ lastKnownPresence: z.string() })),
 });
 
-/** What `data` is, by event. */
 export const gatewayEventData = {
   'messages.upsert': MessageUpsert,
   'messages.update': MessageUpdate,
@@ -96,10 +95,10 @@ const KeyedUpdate = z.object({
 const PlainUpdate = z
   .object({ keyId: z.string().min(1).max(128), status: MessageStatus })
   .transform(({ keyId, status }) => ({ key: { id: keyId }, status }));
-/** What else it tells of, such as `DELETED`, is dropped. */
+/** Any other status, such as `DELETED`, is dropped. */
 const StatusUpdate = z.union([KeyedUpdate, PlainUpdate]).nullable().catch(null);
 
-/** The event that an extraction job's `messageStatus` follows, of our gateway and of others (decisions C). */
+/** The event that a job's `messageStatus` follows, of our gateway and of others (decisions C). */
 export const StatusReport = z.object({
   event: z.enum(['messages.update', 'MESSAGES_UPDATE']),
   data: z.union([z.array(StatusUpdate).max(1000), StatusUpdate.transform((update) => [update])]),

@@ -1,4 +1,4 @@
-/** Instances: accounts of the gateway, how they are made and what is answered about them (decisions B "Instances"). */
+/** Instances, accounts of the gateway: creation, settings, answers (decisions B "Instances"). */
 import { z } from 'zod';
 import { Flag, Recipient } from './gateway.ts';
 
@@ -6,7 +6,7 @@ const transportKinds = ['loopback', 'xmpp', 'whatsapp'] as const;
 export const TransportKind = z.enum(transportKinds).meta({ example: 'loopback' });
 export type TransportKind = z.infer<typeof TransportKind>;
 
-/** How an instance stands towards its network. */
+/** The state of an instance's connection to its network. */
 export const ConnectionState = z.enum(['open', 'connecting', 'close']).meta({ example: 'open' });
 export type ConnectionState = z.infer<typeof ConnectionState>;
 
@@ -26,7 +26,7 @@ const settingsFields = {
 export const InstanceSettings = z.object(settingsFields);
 export type InstanceSettings = z.infer<typeof InstanceSettings>;
 
-/** The same as a caller gives them: an absent one keeps its value, or has its default in a new instance. */
+/** The same from a caller: an absent one keeps its value, or its default in a new instance. */
 export const SetSettingsRequest = z.object({
   rejectCall: Flag.nullish().meta({ description: 'Reject calls automatically' }),
   msgCall: z
@@ -44,7 +44,7 @@ export const SetSettingsRequest = z.object({
 });
 export type SetSettingsRequest = z.infer<typeof SetSettingsRequest>;
 
-/** The settings after a change; whatever is absent or null stays as it is. */
+/** The settings after a change; absent or null ones stay unchanged. */
 export function changedSettings(settings: InstanceSettings, change: SetSettingsRequest): InstanceSettings {
   const given = Object.entries(change).filter(
     ([name, value]) => name in settingsFields && value !== undefined && value !== null,
@@ -58,7 +58,7 @@ export const defaultInstanceSettings: InstanceSettings = {
   groupsIgnore: false,
   alwaysOnline: false,
   readMessages: false,
-  // Without it nobody would learn that a message was read; an extraction's messageStatus would stop at delivered.
+  // Without it reads are not reported: an extraction's messageStatus would stop at delivered.
   readStatus: true,
   syncFullHistory: false,
 };
@@ -91,7 +91,6 @@ const InstanceName = z
   // A name that reads as an id could be mistaken for another instance.
   .refine((name) => !InstanceId.safeParse(name).success, 'must not have the form of an id');
 
-/** The name of an instance in an answer. */
 export const NameAnswer = z.string().meta({ example: 'office' });
 
 /** What an instance on XMPP needs. The password is stored encrypted and never answered. */
@@ -124,7 +123,7 @@ export const XmppConnection = z.object({
 });
 export type XmppConnection = z.infer<typeof XmppConnection>;
 
-/** What the public server calls the connection to WhatsApp that ours has too. */
+/** The public server's name for the connection to WhatsApp that ours has too. */
 const WHATSAPP_INTEGRATION = 'WHATSAPP-BAILEYS';
 
 export const CreateInstanceRequest = SetSettingsRequest.extend({
@@ -155,7 +154,7 @@ export const CreateInstanceRequest = SetSettingsRequest.extend({
 });
 export type CreateInstanceRequest = z.infer<typeof CreateInstanceRequest>;
 
-/** GET /instance/fetchInstances: all, or the one that is named. */
+/** GET /instance/fetchInstances: all, or the named one. */
 export const FetchInstancesQuery = z.object({
   instanceName: z.string().max(64).optional(),
   instanceId: z.string().max(64).optional(),
@@ -169,7 +168,7 @@ export const InstanceAnswer = z.object({
 });
 export type InstanceAnswer = z.infer<typeof InstanceAnswer>;
 
-/** An instance as it is listed, also under the names that the public server has for the same; tokens are never answered again. */
+/** An instance as listed, also under the public server's names; tokens are never answered again. */
 export const ListedInstance = InstanceAnswer.extend({
   id: InstanceId.meta({ description: 'The same as instanceId' }),
   name: NameAnswer.meta({ description: 'The same as instanceName' }),
@@ -180,7 +179,7 @@ export const ListedInstance = InstanceAnswer.extend({
   }),
 });
 
-/** With GATEWAY_ANSWERS=public: clients of the public server take `status` for a word of theirs, of which `open` is none. */
+/** With GATEWAY_ANSWERS=public: its clients read `status` in another sense, without `open`. */
 export const PublicListedInstance = ListedInstance.omit({ status: true });
 
 export const CreateInstanceAnswer = z.object({

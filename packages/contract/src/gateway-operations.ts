@@ -1,6 +1,6 @@
 /**
- * The ten operations beside sending audio (messaging-gateway.md "Endpoints"; decisions B). Objects are not strict: fields
- * that the gateway does not know are ignored, because public clients send some.
+ * The ten operations besides sending audio (messaging-gateway.md "Endpoints"; decisions B). Objects
+ * are not strict: unknown fields are ignored, because public clients send some.
  */
 import { z } from 'zod';
 import { Delay, DOCUMENTED_TYPE, MAX_TEXT_LENGTH, MessageContent, Recipient } from './gateway.ts';
@@ -49,7 +49,7 @@ const presenceFields = {
   presence: Presence.nullish().meta({ description: 'Default: composing' }),
 };
 
-/** The fields stand at the top level or inside `options`; the top level wins. */
+/** The fields are at the top level or inside `options`; the top level wins. */
 export const SendPresenceRequest = z
   .object({ ...presenceFields, options: z.object(presenceFields).nullish() })
   .transform(({ options, ...top }, context) => {
@@ -65,7 +65,7 @@ export const SendPresenceRequest = z
     };
   });
 
-/** Of the operations whose answer has no body in the interface: what the public server answers them with (GATEWAY_ANSWERS=public). */
+/** The public server's answers where the interface has no body (GATEWAY_ANSWERS=public). */
 export const PublicPresenceAnswer = z.object({ presence: Presence });
 export const PublicBlockAnswer = z.object({ block: z.literal('success') });
 export const PublicEditAnswer = z.object({
@@ -134,7 +134,7 @@ export const ChatRecord = z.object({
 });
 export type ChatRecord = z.infer<typeof ChatRecord>;
 
-/** The query of what is asked about a group. */
+/** The query of requests about a group. */
 export const GroupQuery = z.object({
   groupJid: z
     .string('must be the JID of a group')

@@ -11,13 +11,13 @@ const Headers = headerFields({
   longestValue: 4096,
 });
 
-/** `MESSAGES_UPSERT` as well as `messages.upsert`; undefined for what this gateway does not tell. */
+/** `MESSAGES_UPSERT` as well as `messages.upsert`; undefined for any other event. */
 function eventNamed(text: string): GatewayEventName | undefined {
   const plain = text.toLowerCase().replaceAll(/[._-]/g, '');
   return gatewayEventNames.find((name) => name.replaceAll(/[.-]/g, '') === plain);
 }
 
-/** Presences are many; they are told only to who names them. */
+/** Presences are frequent: only webhooks that name them get them. */
 const usualEvents = gatewayEventNames.filter((name) => name !== 'presence.update');
 
 const Webhook = z.object({

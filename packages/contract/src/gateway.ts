@@ -1,11 +1,11 @@
 /**
- * What crosses the wire between a client and the messaging gateway (messaging-gateway.md; decisions B and C).
- * Objects are not strict: fields that the gateway does not know are ignored, because public clients send some.
+ * What a client and the messaging gateway send each other (messaging-gateway.md; decisions B and
+ * C). Objects are not strict: unknown fields are ignored, because public clients send some.
  */
 import { z } from 'zod';
 import { MessageKey, MessageStatus } from './job.ts';
 
-/** The content of a voice message; hashes and keys are base64, lengths and times decimal strings. */
+/** A voice message's content; hashes and keys are base64, lengths and times decimal strings. */
 export const AudioMessage = z.object({
   url: z.string().meta({
     description: 'Where the encrypted file is; needs no key',
@@ -66,12 +66,12 @@ export type SentText = z.infer<typeof SentText>;
 const MAX_DELAY_MS = 60_000;
 
 /**
- * What a document of the interface calls a field that takes more than one type: callers that follow it write this one.
- * Read from a schema's metadata by whoever makes the document.
+ * The documented type of a field that takes several: callers that follow the document send this
+ * one. The document's generator reads it from the schema's metadata.
  */
 export const DOCUMENTED_TYPE = 'x-documented-type';
 
-/** A phone number as digits, with or without `+ ( ) - space`, or a JID; an integer is taken as its digits. */
+/** Digits of a phone number, with or without `+ ( ) - space`, or a JID; integers too. */
 export const Recipient = z
   .union([z.string(), z.int().nonnegative()], 'must be a phone number or a JID')
   .transform(String)
@@ -86,7 +86,7 @@ export const Recipient = z
 export const Flag = z
   .union([z.boolean(), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] })])
   .meta({ [DOCUMENTED_TYPE]: 'boolean' });
-/** How long a presence is shown: what is above the limit counts as the limit (decisions B). */
+/** How long a presence is shown: longer times count as the limit (decisions B). */
 export const Delay = z
   .union([
     z.int().min(0),
@@ -144,7 +144,7 @@ export const SendFields = z.object({
 });
 export type SendFields = z.infer<typeof SendFields>;
 
-/** As long as a text of WhatsApp's may be. */
+/** The longest text of WhatsApp. */
 export const MAX_TEXT_LENGTH = 65_536;
 
 /** `POST /message/sendText/{instance}` (decisions B). */
@@ -152,7 +152,7 @@ export const SendTextRequest = SendFields.extend({
   text: z.string().min(1, 'must not be empty').max(MAX_TEXT_LENGTH).meta({ example: 'On my way.' }),
 });
 
-/** The body of the audio send operation but for the audio itself, which may also come as a file. */
+/** The body of the audio send operation without the audio, which may also come as a file. */
 export const SendAudioFields = SendFields.extend({
   encoding: Flag.nullish().meta({
     description:

@@ -1,7 +1,7 @@
 /**
- * The identifiers that cross a wire (audio-extraction.md, "Resources and their fields"; decisions A2, A4).
- * Each is a prefix and sixteen hexadecimal digits: 64 random bits, which make a guess useless but are never
- * the authorisation itself.
+ * The identifiers that cross a wire (audio-extraction.md, "Resources and their fields"; decisions
+ * A2, A4). Each is a prefix and 16 hexadecimal digits: 64 random bits, which nobody can guess but
+ * which are never the authorisation.
  */
 import { z } from 'zod';
 
@@ -20,7 +20,7 @@ export const UploadId = z
   .regex(new RegExp(`^upl_${SIXTEEN_HEX}$`), 'must be of the form upl_<16 hex>')
   .meta({ example: 'upl_3b9e60f4d2a81c57' });
 
-/** Names an output within its job; that of an `output` alone is {@link ONLY_OUTPUT} (decisions A8). */
+/** Names an output within its job; a lone `output` is {@link ONLY_OUTPUT} (decisions A8). */
 export const OutputName = z
   .string()
   .regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 characters of a-z, 0-9 and -')

@@ -1,4 +1,4 @@
-/** The data behind the voice inbox. Its page is the only client, so this is no part of what the gateway promises others. */
+/** The data behind the voice inbox. Its page is the only client: others are promised nothing. */
 import { z } from 'zod';
 import type { MessageContent } from './gateway.ts';
 import type { GatewayEvent, GatewayEventData, GatewayEventName } from './gateway-events.ts';
@@ -8,7 +8,7 @@ import type { MessageKey, MessageStatus } from './job.ts';
 
 /** `POST /session`: the code of a one-time link. */
 export const RedeemRequest = z.object({ code: z.string().min(1).max(128) });
-/** `as` is the JID of the person who is played, here and below. */
+/** `as` is the JID of the person being played, here and below. */
 export const ReplyRequest = z.object({ as: z.string(), text: z.string().trim().min(1).max(4096) });
 export const TypingRequest = z.object({ as: z.string(), presence: Presence });
 export const CallRequest = z.object({ as: z.string() });
@@ -25,7 +25,7 @@ export interface InboxInstance {
   readonly name: string;
   readonly transport: TransportKind;
   readonly state: ConnectionState;
-  /** JID of its own account; empty while it is not known. */
+  /** JID of its own account; empty while unknown. */
   readonly ownJid: string;
   /** Whether nobody on its network can be played. */
   readonly readOnly: boolean;
@@ -35,7 +35,7 @@ export interface InboxChat {
   readonly jid: string;
   readonly name: string;
   readonly isGroup: boolean;
-  /** Time of the last message, ms since 1970; null where nobody knows of one. */
+  /** Time of the last message, ms since 1970; null if none is known. */
   readonly updatedAtMs: number | null;
   readonly unreadCount: number;
   readonly lastMessage: InboxMessage | null;
@@ -43,19 +43,18 @@ export interface InboxChat {
 
 export interface InboxMessage {
   readonly key: MessageKey;
-  /** Who wrote it, where that was somebody else. */
+  /** Its author, if that is somebody else. */
   readonly authorJid?: string | undefined;
   readonly authorName?: string | undefined;
   readonly message: MessageContent;
   readonly context: {
-    /** The message that this one answers, as far as it is known. */
+    /** The message that this one answers, as far as known. */
     readonly quoted?: { readonly id: string; readonly text?: string | undefined } | undefined;
     /** JIDs, or numbers as the caller wrote them. */
     readonly mentioned: readonly string[];
     readonly mentionsEveryOne: boolean;
   };
   readonly status: MessageStatus;
-  /** Whether its text was changed after it was sent. */
   readonly edited: boolean;
   readonly timestampSeconds: number;
 }
@@ -64,7 +63,6 @@ export interface InboxMessage {
 export interface InboxPerson {
   readonly jid: string;
   readonly name: string;
-  /** Whether this person has blocked the instance. */
   readonly hasBlocked: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a caller may ask for: one job, or a batch of them (audio-extraction.md "Job request object"; decisions
- * A2 and C). Every default that does not depend on the source is filled in here, once.
+ * What a caller may request: one job, or a batch of them (audio-extraction.md "Job request object";
+ * decisions A2 and C). Every default that does not depend on the source is filled in here, once.
  */
 import { z } from 'zod';
 import { DestinationRequest } from './destination.ts';
@@ -29,8 +29,8 @@ export const Source = z.discriminatedUnion('type', [UrlSource, UploadSource]);
 export type Source = z.infer<typeof Source>;
 
 /**
- * Where the result goes as a push-to-talk message: the fields of the gateway's audio send operation except
- * `audio` (decisions C; messaging-gateway.md "Send audio message").
+ * Where the result goes as a push-to-talk message: the fields of the gateway's audio send operation
+ * except `audio` (decisions C; messaging-gateway.md "Send audio message").
  */
 export const VoiceMessageRequest = z.strictObject({
   instance: z
@@ -68,7 +68,7 @@ export const VoiceMessageRequest = z.strictObject({
 });
 export type VoiceMessageRequest = z.infer<typeof VoiceMessageRequest>;
 
-// Control characters, path separators and halves of surrogate pairs can neither be shown nor stored as a name.
+// Control characters, path separators and lone surrogates cannot be shown or stored in a name.
 const SAFE_FILENAME = /^[^\p{Cc}\p{Cs}/\\]+$/u;
 // Bidirectional controls (Unicode's property Bidi_Control) make a name read as another one.
 const UNAMBIGUOUS_FILENAME = /^(?!\.{1,2}$)[^\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]*$/u;
@@ -119,7 +119,7 @@ export const JobRequest = z
   .superRefine(refuseBothOrNeither, { when: () => true });
 export type JobRequest = z.infer<typeof JobRequest>;
 
-/** The `request` part of a multipart submission: a job without its source, which is the `file` part. */
+/** The `request` part of a multipart submission: a job whose source is the `file` part. */
 export const UploadedJobRequest = z
   .strictObject({ ...asked, options: JobOptions.prefault({}) })
   .superRefine(refuseBothOrNeither, { when: () => true });

@@ -1,6 +1,6 @@
 /**
- * A job as the service answers it (audio-extraction.md "Job", decisions A4 and C). Sizes are bytes, durations
- * seconds, times ISO 8601 in UTC.
+ * A job as the service answers it (audio-extraction.md "Job", decisions A4 and C). Sizes are bytes,
+ * durations seconds, times ISO 8601 in UTC.
  */
 import { z } from 'zod';
 import { DestinationState } from './destination.ts';
@@ -15,7 +15,7 @@ const jobStatuses = ['queued', 'processing', 'completed', 'failed'] as const;
 export const JobStatus = z.enum(jobStatuses);
 export type JobStatus = z.infer<typeof JobStatus>;
 
-/** In the order in which a job goes through them; `normalizing_audio` only when it was asked for. */
+/** In the order of a job; `normalizing_audio` only when requested. */
 export const processingSteps = [
   'downloading_video',
   'analyzing_video',
@@ -36,7 +36,7 @@ export const Track = z.object({
 });
 export type Track = z.infer<typeof Track>;
 
-/** Null stands only in a failed job, for what is not known of its upload. */
+/** Null only in a failed job, if its upload is not known. */
 export const InputFile = z.object({
   name: z.string().meta({ example: 'keynote.mp4' }),
   size: z.int().min(0).nullable().meta({ description: 'Bytes', example: 734_003_200 }),
@@ -58,7 +58,7 @@ export const Loudness = z.object({
   gainDb: z.number().meta({ description: 'The one gain that was applied, dB', example: 7.3 }),
 });
 
-/** Where the output stands on the source's clock (decisions A2a). */
+/** Where the output is on the source's clock (decisions A2a). */
 const OutputTimeline = z.object({
   startOffset: z.number().min(0).meta({ description: "Of the output's first sample, seconds", example: 0 }),
   filledSeconds: z
@@ -67,10 +67,10 @@ const OutputTimeline = z.object({
     .meta({ description: 'Silence that was put in for gaps, seconds', example: 0 }),
 });
 
-/** What a caller should know of a job that completed all the same. */
+/** What a caller should know of a job that completed nevertheless. */
 export const JobWarning = z.object({ code: z.enum(['TRUNCATED']), message: z.string() });
 
-/** Of a finished file, whatever is in it. */
+/** Of a finished file of any kind. */
 const file = {
   name: OutputName.meta({ description: 'Of the output; audio where it was the only one', example: 'audio' }),
   filename: z.string().meta({ example: 'keynote.mp3' }),
@@ -96,7 +96,6 @@ const file = {
   }),
 };
 
-/** A file of audio. */
 export const OutputFile = z.object({
   ...file,
   format: FormatName.meta({ example: 'mp3' }),
@@ -112,14 +111,13 @@ export const OutputFile = z.object({
 });
 export type OutputFile = z.infer<typeof OutputFile>;
 
-/** JSON of audiowaveform, version 2: `{version, channels, sample_rate, samples_per_pixel, bits, length, data}`, mono and 8 bits. */
+/** JSON of audiowaveform, version 2, mono and 8 bits: see {@link Waveform}. */
 export const WaveformFile = z.object({
   ...file,
   filename: z.string().meta({ example: 'keynote-peaks.json' }),
   format: z.literal('waveform'),
 });
 
-/** What is in such a file. */
 export const Waveform = z.object({
   version: z.literal(2),
   channels: z.literal(1),
@@ -136,7 +134,7 @@ export const Waveform = z.object({
   }),
 });
 
-/** What was said, as subtitles or text in UTF-8. `duration` is that of the audio. */
+/** The speech, as subtitles or text in UTF-8. `duration` is the audio's. */
 export const TranscriptFile = z.object({
   ...file,
   name: file.name.meta({ description: 'Of the output', example: 'words' }),
@@ -151,7 +149,7 @@ export type TranscriptFile = z.infer<typeof TranscriptFile>;
 export const AnyOutputFile = z.discriminatedUnion('format', [OutputFile, WaveformFile, TranscriptFile]);
 export type AnyOutputFile = z.infer<typeof AnyOutputFile>;
 
-/** Words of a message's way, in the order in which it takes them; a status only moves forward (decisions B). */
+/** Stages of a message, in order; a status only moves forward (decisions B). */
 export const messageStatuses = ['ERROR', 'PENDING', 'SERVER_ACK', 'DELIVERY_ACK', 'READ', 'PLAYED'] as const;
 export const MessageStatus = z.enum(messageStatuses).meta({ example: 'PENDING' });
 export type MessageStatus = z.infer<typeof MessageStatus>;

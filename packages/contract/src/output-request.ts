@@ -1,6 +1,6 @@
 /**
- * What a caller may ask to be made of a source: one output, or several of one fetch and one decode (decisions A2, A3 and A8). Every
- * default that does not depend on the source is filled in here, once.
+ * What a caller may request of a source: one output, or several from one fetch and one decode
+ * (decisions A2, A3 and A8). Every default that does not depend on the source is filled in here.
  */
 import { z } from 'zod';
 import { DestinationRequest } from './destination.ts';
@@ -17,7 +17,7 @@ const TrackChoice = z.union(
 const timelines = ['source', 'audio'] as const;
 export type TimelineChoice = (typeof timelines)[number];
 
-/** Which part of which track: of every kind of output. */
+/** Which part of which track, for every kind of output. */
 const cut = {
   track: TrackChoice.optional().meta({
     description:
@@ -44,20 +44,20 @@ const taken = {
   }),
 };
 
-/** Also of every kind: where its file is put (decisions A8). */
+/** Also for every kind: where its file is put (decisions A8). */
 const placed = {
   destination: DestinationRequest.optional().meta({
     description: "Where the finished file is put; takes the place of the job's",
   }),
 };
 
-function tellFaults(output: unknown, context: z.RefinementCtx): void {
+function reportFaults(output: unknown, context: z.RefinementCtx): void {
   for (const { field, message } of outputFaults(output)) {
     context.addIssue({ code: 'custom', path: [field], message });
   }
 }
 
-/** Also when a field is faulty by itself, so that every fault is told at once. */
+/** Also when a field itself is faulty, so that all faults are reported together. */
 const ALWAYS = { when: () => true };
 
 const BITRATE_FORM = /^[1-9]\d{0,2}k$/;
@@ -106,18 +106,18 @@ export const OutputRequest = z
     }),
     ...placed,
   })
-  .superRefine(tellFaults, ALWAYS)
+  .superRefine(reportFaults, ALWAYS)
   .overwrite((output) => ({
     ...output,
     normalize: output.normalize || output.loudness !== undefined,
   }));
-/** One output as asked for, `normalize` already true when a loudness was given. */
+/** One output as requested, `normalize` already true when a loudness was given. */
 export type OutputRequest = z.infer<typeof OutputRequest>;
 
 /** One of several outputs: audio. */
 export const NamedOutputRequest = OutputRequest.safeExtend({ name: OutputName });
 
-/** One of several outputs: how loud the audio is, to be drawn. Any other field is INVALID_OUTPUT (decisions A8). */
+/** One of several outputs: a waveform to draw. Other fields are INVALID_OUTPUT (decisions A8). */
 export const WaveformRequest = z
   .strictObject({
     format: z.literal('waveform'),
@@ -131,10 +131,10 @@ export const WaveformRequest = z
       .default(20)
       .meta({ description: 'Pairs of lowest and highest sample, per second of audio. Default 20' }),
   })
-  .superRefine(tellFaults, ALWAYS);
+  .superRefine(reportFaults, ALWAYS);
 export type WaveformRequest = z.infer<typeof WaveformRequest>;
 
-/** One of several outputs: what is said. Its times are always the source's. Any other field is INVALID_OUTPUT (decisions A8). */
+/** One of several outputs: the speech, in source time. Others are INVALID_OUTPUT (decisions A8). */
 export const TranscriptRequest = z
   .strictObject({
     format: z.literal('transcript'),
@@ -149,7 +149,7 @@ export const TranscriptRequest = z
       example: 'en',
     }),
   })
-  .superRefine(tellFaults, ALWAYS);
+  .superRefine(reportFaults, ALWAYS);
 export type TranscriptRequest = z.infer<typeof TranscriptRequest>;
 
 const anyOutput = [NamedOutputRequest, WaveformRequest, TranscriptRequest] as const;
@@ -177,7 +177,7 @@ export const OutputsRequest = z
 export type NamedOutput = z.infer<typeof AnyOutputRequest>;
 type NamedAudio = z.infer<typeof NamedOutputRequest>;
 
-/** As it was asked for: one of the two. */
+/** As requested: one of the two. */
 export interface AskedOutputs {
   readonly output?: OutputRequest | undefined;
   readonly outputs?: NamedOutput[] | undefined;
@@ -199,7 +199,7 @@ export function transcriptsOf({ outputs = [] }: AskedOutputs): readonly Transcri
   return outputs.filter((output) => output.format === 'transcript');
 }
 
-/** What of the outputs can be told although some are faulty. */
+/** What can be read of the outputs although some are faulty. */
 const ReadableOutputs = z.array(
   z
     .object({
@@ -244,9 +244,9 @@ interface OutputFault {
   readonly message: string;
 }
 
-/** What of an output can be told although other fields are faulty. */
+/** What can be read of an output although other fields are faulty. */
 const Readable = z.object({
-  /** Undefined also of what is no audio. */
+  /** Undefined also if it is no audio. */
   format: FormatName.optional().catch(undefined),
   bitrate: z.string().regex(BITRATE_FORM).optional().catch(undefined),
   start: z.number().optional().catch(undefined),

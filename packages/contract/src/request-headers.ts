@@ -74,7 +74,7 @@ const MAX_HEADERS = 20;
 const LONGEST_NAME = 128;
 
 interface HeaderRules {
-  /** Lower case: what whoever sends them needs for itself. */
+  /** Lower case: names that the sender needs for itself. */
   readonly reserved: RegExp;
   /** Such as `the gateway`. */
   readonly setBy: string;

@@ -1,10 +1,10 @@
-/** What a transcript may be asked for as, and what is told of it (decisions A8). */
+/** How a transcript may be requested, and how it is reported (decisions A8). */
 import { z } from 'zod';
 import { ErrorBody } from './errors.ts';
 import { type OutputFormatName, outputFormats } from './formats.ts';
 import { OutputName } from './ids.ts';
 
-/** What a transcript can be written as, with its extension and media type. */
+/** The files of a transcript, with extension and media type. */
 export const subtitles = {
   /** WebVTT (W3C). */
   vtt: { extension: 'vtt', mediaType: 'text/vtt; charset=utf-8' },
@@ -21,7 +21,7 @@ export const Subtitles = z.enum(Object.keys(subtitles) as [Subtitles, ...Subtitl
 
 export const DEFAULT_SUBTITLES: Subtitles = 'vtt';
 
-/** What the file of an output is called at its end, and served as. */
+/** The extension and media type of an output's file. */
 export function fileKindOf(output: { readonly format: OutputFormatName; readonly subtitles?: Subtitles }): {
   readonly extension: string;
   readonly mediaType: string;
@@ -29,13 +29,12 @@ export function fileKindOf(output: { readonly format: OutputFormatName; readonly
   return output.subtitles === undefined ? outputFormats[output.format] : subtitles[output.subtitles];
 }
 
-/** BCP 47; what the transcriber is told is its ISO 639-1 part. */
+/** BCP 47; the transcriber gets its ISO 639-1 part. */
 export const SpokenLanguage = z
   .string()
   .regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$/, 'must be a BCP 47 / ISO 639 language such as en')
   .meta({ example: 'en' });
 
-/** How far a transcript is. */
 export const TranscriptState = z.object({
   name: OutputName.meta({ description: 'Of the output', example: 'words' }),
   status: z

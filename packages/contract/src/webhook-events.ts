@@ -1,4 +1,4 @@
-/** The bodies of the webhooks that callers receive (audio-extraction.md "Events", decisions D). Times are ISO 8601 in UTC. */
+/** Webhook bodies for callers (audio-extraction.md "Events", decisions D). Times: ISO 8601, UTC. */
 import { z } from 'zod';
 import { DestinationState } from './destination.ts';
 import { ErrorBody } from './errors.ts';
@@ -59,7 +59,7 @@ export const TranscriptUpdatedEvent = z.object({
   outputFile: TranscriptFile.optional().meta({ description: 'Of a completed one' }),
 });
 
-/** What POST /v1/webhooks/test is asked with. */
+/** The request of POST /v1/webhooks/test. */
 export const WebhookTestRequest = z.strictObject({
   url: z
     .string()

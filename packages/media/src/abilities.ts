@@ -1,4 +1,4 @@
-/** What ffmpeg says that it is and can, by its own lists. */
+/** What ffmpeg is and can do, by its own lists. */
 
 import { release } from 'node:os';
 import { type MediaTools, type RunLimits, runFfmpeg, runFfprobe } from './run.ts';
@@ -6,7 +6,7 @@ import type { Sandbox, SandboxLevel } from './sandbox.ts';
 
 const STDOUT_BYTES = 1024 * 1024;
 
-/** As the first line of `-version` has it, such as `5.1.9-0+deb12u1`; undefined when that is no such line. */
+/** From the first line of `-version`, such as `5.1.9-0+deb12u1`; undefined without such a line. */
 export async function versionsOf(
   tools: MediaTools,
   limits: RunLimits,
@@ -23,13 +23,13 @@ function versionIn(text: string): string | undefined {
 }
 
 interface Lacks {
-  /** Without which no job, or none of a format, can be done: `encoder libopus`. */
+  /** Without these no job, or none of a format, can run: `encoder libopus`. */
   readonly needed: readonly string[];
-  /** Without which some sources cannot be read: `demuxer matroska`, `every decoder of telephone`. */
+  /** Without these some sources are unreadable: `demuxer avi`, `every decoder of telephone`. */
   readonly wanted: readonly string[];
 }
 
-/** What the service uses and this ffmpeg has not. */
+/** What the service uses and this ffmpeg lacks. */
 export async function lacksOf(tools: MediaTools, limits: RunLimits): Promise<Lacks> {
   const list = (option: string): Promise<string> => said(tools, [option], limits);
   const [encoders, decoders, formats, filters, protocols] = await Promise.all([
@@ -62,7 +62,7 @@ export async function lacksOf(tools: MediaTools, limits: RunLimits): Promise<Lac
 
 /** The flags of a codec, as in ` A....D libopus   libopus Opus (codec opus)`. */
 const CODEC = /^ [A-Z.]{6} ([^=\s]+)/;
-/** ` DE mp3`, and from ffmpeg 7 on with a third flag, for devices; a name may be several, `mov,mp4,m4a`. */
+/** ` DE mp3`, from ffmpeg 7 on with a third flag, for devices; it may list names, `mov,mp4,m4a`. */
 const DEMUXER = /^ D[E ][d ]? {1,2}(\S+)/;
 const MUXER = /^ [D ]E[d ]? {1,2}(\S+)/;
 /** ` ..C volume   A->A   …`, from ffmpeg 8 on with two flags. */
@@ -79,13 +79,13 @@ async function said(tools: MediaTools, args: readonly string[], limits: RunLimit
   return Buffer.concat(chunks).toString('utf8');
 }
 
-// Which sandbox works on this machine: found out by running both tools in it, since an installed
-// one may still be forbidden.
+// Which sandbox works on this machine: tried by running both tools in it, since an installed one
+// may still be forbidden.
 
-/** From here on Landlock also keeps a tool from signalling others (Documentation/userspace-api/landlock.rst, "Scope"). */
+/** Since then Landlock also stops signals (Documentation/userspace-api/landlock.rst, "Scope"). */
 const SCOPED_SINCE = [6, 12] as const;
 
-/** The first one that works is taken. Without user namespaces a run is one process instead of three, and begins 5 ms earlier. */
+/** The first that works is used. Without user namespaces a run is 1 process, not 3: 5 ms less. */
 function candidates(hasStarter: boolean): readonly Sandbox[] {
   const [major = 0, minor = 0] = release().split('.').map(Number);
   const isScoped = major > SCOPED_SINCE[0] || (major === SCOPED_SINCE[0] && minor >= SCOPED_SINCE[1]);
@@ -97,7 +97,7 @@ function candidates(hasStarter: boolean): readonly Sandbox[] {
 
 const WALL_MS = 10_000;
 
-/** Level `none` when nothing works, the tools included. @param wallLimitMs of each try */
+/** Level `none` when nothing works, not even the tools. @param wallLimitMs of each attempt */
 export async function detectSandbox(
   tools: Omit<MediaTools, 'sandbox'>,
   wallLimitMs = WALL_MS,

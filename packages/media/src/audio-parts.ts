@@ -1,4 +1,4 @@
-/** Of a video at an address, only what its audio takes: the index, the beginnings of all tracks, and those that are wanted. */
+/** Fetches only what a video's audio takes: index, beginnings of all tracks, wanted tracks. */
 import type { SourceParts } from 'soundpost-outbound/ranges-parts';
 import { united } from 'soundpost-outbound/ranges-spans';
 import { MediaFailure } from './failure.ts';
@@ -11,9 +11,10 @@ import { UnsupportedLayout } from './sparse/mp4/boxes.ts';
 import { chooseTrack } from './track-choice.ts';
 
 /**
- * The tracks are chosen by ffprobe's word on the local file while that holds no more than what ffprobe reads.
+ * ffprobe's answer about the local file chooses the tracks while that file is small enough.
  * @param path of the local file
- * @returns that word, when the parts are enough; null when the whole file is needed, also to say what is wrong with it
+ * @returns the answer if the parts are enough; null if the whole file is needed, also to report
+ * faults
  */
 export async function fetchAudioParts(
   parts: SourceParts,
@@ -27,7 +28,7 @@ export async function fetchAudioParts(
     if (!(await parts.fetch(index.lead))) throw new UnsupportedLayout('little would be gained');
     const probed = await probe(tools, path, { signal });
     const places = new Set(outputs.map(({ track }) => chooseTrack(probed, track).index));
-    // Where ffprobe sees other tracks than the index has, a place among them means nothing.
+    // If ffprobe sees other tracks than the index has, positions among them mean nothing.
     if (probed.tracks.length !== index.audioTracks) throw new UnsupportedLayout('audio tracks that are none');
     const wanted = united(...[...places].map((place) => index.track(place)));
     if (!(await parts.fetch(wanted))) throw new UnsupportedLayout('little would be gained');

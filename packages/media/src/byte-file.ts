@@ -1,9 +1,9 @@
-/** Files read and written in order, in chunks, so that an hour takes no more memory than a second. */
+/** Files read and written in order, in chunks: an hour takes no more memory than a second. */
 import type { FileHandle } from 'node:fs/promises';
 
 const CHUNK_BYTES = 256 * 1024;
 
-/** Reads a file from a place on, as many bytes at a time as are asked for. */
+/** Reads a file from a position on, as many bytes at a time as requested. */
 export class ByteReader {
   readonly #file: FileHandle;
   #position: number;
@@ -15,7 +15,7 @@ export class ByteReader {
     this.#position = position;
   }
 
-  /** The next bytes without going on; fewer at the end of the file. They stay as they are when more is read. */
+  /** The next bytes without consuming them; fewer at the end. Later reads leave them intact. */
   async peek(bytes: number): Promise<Buffer> {
     while (this.#held.length - this.#at < bytes && (await this.#fill())) {
       // until there are enough
@@ -39,7 +39,6 @@ export class ByteReader {
   }
 }
 
-/** Appends to a file. */
 export class ByteWriter {
   readonly #file: FileHandle;
   #held: Buffer[] = [];

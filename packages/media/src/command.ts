@@ -1,14 +1,14 @@
 /**
- * Composes argument lists for ffmpeg. fluent-ffmpeg does the composing and nothing else: it spawns with fixed options,
- * so that neither a launcher nor a process group would be possible; run.ts spawns the list that is made here.
+ * Composes argument lists for ffmpeg. fluent-ffmpeg only composes: it would spawn with fixed
+ * options, without a launcher or a process group, so run.ts spawns the list.
  */
 import { resolve } from 'node:path';
 import fluent from 'fluent-ffmpeg';
 import type { FileAccess } from './sandbox.ts';
 
 /**
- * ffmpeg's decoders that a run may open, by family: the sound of the containers that sniff.ts knows. ffmpeg has a hundred
- * more, of games and of forgotten software, whose code nobody looks at.
+ * ffmpeg's decoders that a run may open, by family: the audio of the containers that sniff.ts
+ * knows. ffmpeg has a hundred more, of games and forgotten software, whose code nobody reviews.
  */
 export const DECODER_FAMILIES: Readonly<Record<string, string>> = {
   // ISO/IEC 11172-3, 13818-3 and -7, 14496-3
@@ -38,14 +38,14 @@ export interface CommandInput {
   /** A regular local file; the name is ours, never a caller's. */
   readonly file: string;
   readonly demuxer: string;
-  /** Where its timestamp 0 lies on the source's clock; default where second 0 is the beginning that ffmpeg finds. */
+  /** Its timestamp 0 on the source's clock; default: ffmpeg's beginning is second 0. */
   readonly zeroSeconds?: number;
-  /** Whether its video is wanted, so that other decoders than those for sound may find out about it; default not. */
+  /** Whether its video is wanted, which permits decoders besides those of audio; default false. */
   readonly withVideo?: boolean;
 }
 
 export interface CommandOutput {
-  /** Left out: decoded (or demuxed) and thrown away. */
+  /** Omitted: decoded (or demuxed) and discarded. */
   readonly file?: string;
   readonly muxer: string;
   readonly options: readonly string[];
@@ -58,12 +58,12 @@ export interface Command {
   readonly outputs: readonly CommandOutput[];
 }
 
-/** A cover of 36 megapixels takes 0.1 GB to decode; without the limit a small file could ask for any amount. */
+/** A cover of 36 megapixels takes 0.1 GB to decode; without a limit small files could take any. */
 export const MAX_COVER_PIXELS = 36_000_000;
 
 /**
- * What every opening of an untrusted file carries, for ffmpeg and ffprobe alike. The demuxer is the sniffed one and the
- * only one allowed: the protocol list alone does not keep a playlist from reading local files.
+ * For every opening of an untrusted file, by ffmpeg and ffprobe. Only the sniffed demuxer is
+ * allowed: the protocol list alone does not keep a playlist from reading local files.
  */
 export function inputGuards(demuxer: string): string[] {
   return [
@@ -73,28 +73,29 @@ export function inputGuards(demuxer: string): string[] {
     ...['-max_streams', '64'],
     ...['-probesize', '10M'],
     ...['-analyzeduration', '10M'],
-    // The default of 64 KiB makes ffmpeg sleep 10 ms at each of them in a stretch without packets: 14 minutes for 5 GiB.
+    // With the default, 64 KiB, ffmpeg sleeps 10 ms at each without packets: 14 minutes for 5 GiB.
     ...(demuxer === 'mpegts' ? ['-resync_size', '2147483647'] : []),
     ...['-f', demuxer],
   ];
 }
 
 /**
- * Left alone, ffmpeg counts from where it finds that the file begins. Without decoders of video it does not find the pictures of H.264 in Matroska, and
- * counts from the sound. `-seek_timestamp` has it count from timestamp 0. Of transport and program streams it still takes the earliest of the streams that
- * it uses where the offset is that of the beginning: hence the microsecond.
+ * By default ffmpeg counts from where it finds the file's beginning. Without video decoders it
+ * misses H.264 in Matroska, and counts from the audio. `-seek_timestamp` counts from timestamp 0,
+ * except in transport and program streams if the offset equals the beginning: then from the
+ * earliest stream in use. Hence the microsecond.
  */
 function clockZero({ zeroSeconds }: CommandInput): string[] {
   if (zeroSeconds === undefined) return [];
   return ['-seek_timestamp', '1', '-itsoffset', (zeroSeconds + 1e-6).toFixed(6)];
 }
 
-/** Absolute, for a sandbox has a folder of its own; the prefix keeps a name that holds a colon from being read as a protocol. */
+/** Absolute, since a sandbox has its own folder; after the prefix a colon names no protocol. */
 export function fileArgument(file: string): string {
   return `file:${resolve(file)}`;
 }
 
-/** What a command has to reach. */
+/** The files that a command reads and writes. */
 export function accessOf({ inputs, outputs }: Command): FileAccess {
   return {
     reads: inputs.map(({ file }) => file),
@@ -112,7 +113,7 @@ export function composeArguments(command: Command): string[] {
   for (const input of command.inputs) {
     // Options are spread: an array's elements would be split at a space.
     const decoders = input.withVideo ? [] : ['-codec_whitelist', DECODERS];
-    // A second input, such as the metadata, would have each read in a thread, and handing packets over doubles what a copy costs.
+    // With a second input ffmpeg would read each in a thread, which doubles the cost of a copy.
     const threads = ['-thread_queue_size', '0', '-threads', '1'];
     composer
       .input(fileArgument(input.file))

@@ -1,4 +1,4 @@
-/** Makes the files that were planned of one source, and says what they are by measuring them. */
+/** Makes the planned files of one source, and describes them by measuring them. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MediaFailure } from './failure.ts';
@@ -17,7 +17,7 @@ type ProgressReport = ReturnType<typeof progressReport>;
 
 interface WantedFile {
   readonly plan: OutputPlan;
-  /** Where it goes; no two have the same name. */
+  /** Where it is written; no two have the same name. */
   readonly path: string;
 }
 
@@ -26,24 +26,24 @@ export interface ExtractOptions {
   /** A regular local file. */
   readonly input: string;
   readonly probe: Probe;
-  /** The first is one of audio; its track is the one that `sourceSeconds` is told of. */
+  /** The first one is audio; `sourceSeconds` is about its track. */
   readonly outputs: readonly [WantedFile, ...WantedFile[]];
-  /** Folder for what is needed on the way, on the outputs' file system; default that of the first output. It is left as it was. */
+  /** Temporary folder on the outputs' file system, left as found; default the first output's. */
   readonly workspace?: string;
-  /** A voice message of the same track and part as the first output, or a run of them: in the same decode, or at the same time over an idle core. */
+  /** A voice message or a run, of the first output's track and part: in its decode or beside it. */
   readonly voice?: WantedFile & { readonly run?: RunChoice };
   readonly signal: AbortSignal;
   /** Longest audio that is accepted, seconds: of the source, whatever part of it is wanted. */
   readonly maxAudioSeconds: number;
   /** Largest file that may be written, each; default 8 GiB. */
   readonly maxOutputBytes?: number;
-  /** Asks for so many bytes on the disk that the plans do not tell of (docs/timeline.md, sound that changes); default they are taken. */
+  /** Requests disk bytes beyond the plans (docs/timeline.md, sound that changes); default: yes. */
   readonly makeRoom?: (bytes: number) => Promise<void>;
   /** Where idle cores come from, for a long output or several of them; default none are used. */
   readonly parallel?: Parallelism;
   /** How much of the whole is done, 0 … 1, never going down. */
   readonly onProgress?: (fraction: number) => void;
-  /** The phase that begins: a job that is normalised goes from the one to the other, any other stays in the first. */
+  /** The phase that begins: only a normalised job goes on to the second one. */
   readonly onStep?: (step: 'extracting_audio' | 'normalizing_audio') => void;
 }
 
@@ -54,7 +54,7 @@ interface ExtractedFile extends RenderedFile {
   readonly codec: string;
   readonly channels: number;
   readonly sampleRate: number;
-  /** Whether it, or each note of a run, is small enough for phones to show a voice bubble. */
+  /** Whether it, or each note of a run, is small enough for a voice bubble on phones. */
   readonly fitsVoiceBubble: boolean;
   /** The notes in the file; one unless it is a run. */
   readonly parts: readonly ReturnType<typeof wholeOf>[];
@@ -66,9 +66,9 @@ export interface Extraction {
   /** In the order of the outputs. */
   readonly files: readonly ExtractedFile[];
   readonly voice: ExtractedFile | null;
-  /** Where the first output's track ends on the source's clock, counted; the same whatever is made of it. */
+  /** Where the first output's track ends on the source's clock, counted: alike for any output. */
   readonly sourceSeconds: number;
-  /** What is missing of a file that was cut off and taken all the same; null where nothing is. */
+  /** What is missing of a truncated file that was accepted; null where nothing is. */
   readonly truncated: string | null;
 }
 
@@ -77,14 +77,14 @@ const MINUTE = 60 * 1000;
 const DEFAULT_MAX_OUTPUT_BYTES = 8 * 1024 ** 3;
 
 /**
- * @throws {MediaFailure} when the source is at fault; the signal's reason when aborted; any other error is worth
- * another try. Nothing is left behind then.
+ * @throws {MediaFailure} when the source is at fault; the signal's reason when aborted; any other
+ * error is worth a retry. No files are left then.
  */
 export async function extractAudio(options: ExtractOptions): Promise<Extraction> {
   const { outputs, voice, maxAudioSeconds } = options;
   const [first] = outputs;
   const declared = outputs.map(({ plan }) => plan.track.declaredSeconds);
-  // Silence in front counts as well, and ffmpeg fills none of more than 2^31 samples.
+  // Silence in front counts as well, and ffmpeg fills no more than 2^31 samples.
   const ends = outputs.map(({ plan: { track } }) => Math.max(track.declaredSeconds ?? 0, track.startSeconds));
   if (ends.some((seconds) => seconds > maxAudioSeconds + 1)) {
     throw new MediaFailure('INVALID_VIDEO', `the audio is longer than ${maxAudioSeconds} s`);
@@ -95,12 +95,12 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
     ...options,
     scratch,
     maxOutputBytes: options.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES,
-    // Encoders run at 40 to 500 times real time; slower than the audio itself is a machine that does not get on.
+    // Encoders run at 40 to 500 times real time: below real time the machine makes no progress.
     wallLimitMs: 10 * MINUTE + audioSeconds * 1000,
   };
   const wanted = outputs.map(({ plan, path }) => rendition(plan, path));
-  const voiceWish = voice && voiceRendition(voice, scratch);
-  const all = [...wanted, ...(voiceWish === undefined ? [] : [voiceWish])];
+  const voiceRequest = voice && voiceRendition(voice, scratch);
+  const all = [...wanted, ...(voiceRequest === undefined ? [] : [voiceRequest])];
   try {
     const truncated = await truncationOf(job);
     if (truncated !== null && !first.plan.acceptTruncated) throw new MediaFailure('INVALID_VIDEO', truncated);
@@ -108,7 +108,7 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
     options.onStep?.('extracting_audio');
     const plans = all.map(({ plan }) => plan);
     const extraction = await onUniformSound(job, plans, (uniform) =>
-      extract(uniform, { ...options, report }, wanted, voiceWish),
+      extract(uniform, { ...options, report }, wanted, voiceRequest),
     );
     return { ...extraction, truncated };
   } catch (error) {
@@ -141,16 +141,16 @@ function rendition(plan: OutputPlan, path: string): Rendition {
   };
 }
 
-/** Renditions that are made together: all whose loudness stays as it is, or one that is levelled. */
+/** Renditions made together: all whose loudness stays as it is, or one that is levelled. */
 interface Stage {
   readonly renditions: readonly Rendition[];
   readonly loudnessLufs: number | null;
 }
 
-/** What a levelled output takes of the whole beside what all others take: it is measured, encoded and measured again. */
+/** A levelled output against all others: it is measured, encoded and measured again. */
 const LEVELLED_WEIGHT = 3;
 
-/** A levelled output has a gain of its own, which the voice message shares with the first: the others are one decode. */
+/** A levelled output has its own gain, the first one's voice message too; others share a decode. */
 function stagesOf(wanted: readonly Rendition[], voice: Rendition | undefined): Stage[] {
   const withVoice = (rendition: Rendition): Rendition[] =>
     voice !== undefined && rendition === wanted[0] ? [rendition, voice] : [rendition];
@@ -171,12 +171,12 @@ async function extract(
   job: Job,
   options: ExtractOptions & { readonly report: ProgressReport },
   wanted: readonly Rendition[],
-  voiceWish: Rendition | undefined,
+  voiceRequest: Rendition | undefined,
 ): Promise<Omit<Extraction, 'truncated'>> {
   const { voice, outputs, report } = options;
   const ends = new TrackEnds(job);
   const made = new Map<Rendition, Made>();
-  const stages = stagesOf(wanted, voiceWish);
+  const stages = stagesOf(wanted, voiceRequest);
   const weights = stages.map(({ loudnessLufs }) => (loudnessLufs === null ? 1 : LEVELLED_WEIGHT));
   const whole = weights.reduce((sum, weight) => sum + weight, 0) / (isRun(voice?.run) ? 0.5 : 1);
   let before = 0;
@@ -187,20 +187,20 @@ async function extract(
     await renderStage(job, stage, { ...options, report: part, ends }, made);
     before = after;
   }
-  const done = (wish: Rendition): Made => {
-    const found = made.get(wish);
+  const done = (request: Rendition): Made => {
+    const found = made.get(request);
     if (found === undefined) throw new Error('a run made fewer files than were asked for');
     return found;
   };
   const extraction = {
-    files: wanted.map((wish) => describe(wish.plan, done(wish).file, done(wish).loudness)),
+    files: wanted.map((request) => describe(request.plan, done(request).file, done(request).loudness)),
     voice:
-      voiceWish === undefined || voice === undefined
+      voiceRequest === undefined || voice === undefined
         ? null
         : await finishVoice(
             job,
             voice,
-            done(voiceWish).file,
+            done(voiceRequest).file,
             report.part(0.5, 1, voice.plan.expectedSeconds),
           ),
     sourceSeconds: await ends.of(outputs[0].plan),
@@ -233,16 +233,16 @@ async function renderStage(
           onNormalise: () => onStep?.('normalizing_audio'),
         });
   for (const [nth, { plan }] of renditions.entries()) ends.note(plan, files[nth]?.sourceSeconds ?? null);
-  for (const [nth, wish] of renditions.entries()) {
+  for (const [nth, request] of renditions.entries()) {
     const rendered = files[nth];
     if (rendered === undefined) continue;
-    const file = await settle(job, { ...wish, gain }, rendered, ends);
-    ends.note(wish.plan, file.sourceSeconds);
-    made.set(wish, { loudness, file });
+    const file = await settle(job, { ...request, gain }, rendered, ends);
+    ends.note(request.plan, file.sourceSeconds);
+    made.set(request, { loudness, file });
   }
 }
 
-/** The voice message as it was rendered, or the run of notes of the recording that was. */
+/** The voice message as it was rendered, or the run of notes of its recording. */
 async function finishVoice(
   job: Job,
   { plan, path, run }: NonNullable<ExtractOptions['voice']>,
@@ -255,14 +255,14 @@ async function finishVoice(
   const { file, parts } = await renderNotes(job, made.path, run, path, async (pcm, target, bitrate) => {
     const seconds = pcm.samples / plan.encode.sampleRate;
     const wantedKbps = plan.encode.bubbleKbps ?? plan.encode.bitrateKbps ?? VOICE_MIN_KBPS;
-    const wish: Rendition = {
+    const request: Rendition = {
       ...rendition(plan, target),
       mode: 'encode',
       bitrateKbps: bitrate === 'full' ? wantedKbps : Math.min(wantedKbps, bubbleBitrate(seconds)),
       pcm: { path: pcm.path, sourceSeconds: seconds, filledSeconds: made.filledSeconds },
     };
-    const file = await renderAnew(job, wish, bitrate === 'full' ? onSeconds : undefined);
-    return bitrate === 'full' ? file : fitBubble(job, wish, file, wantedKbps);
+    const file = await renderAnew(job, request, bitrate === 'full' ? onSeconds : undefined);
+    return bitrate === 'full' ? file : fitBubble(job, request, file, wantedKbps);
   });
   return {
     ...describe(plan, file, null),
@@ -271,7 +271,7 @@ async function finishVoice(
   };
 }
 
-/** A container may lack what another one needs to hold the same packets, such as Opus in CAF without its header: those are encoded. */
+/** What a copy cannot hold in its container, such as Opus in CAF without its header, is encoded. */
 async function renderPlanned(
   job: Job,
   wanted: readonly Rendition[],
@@ -283,7 +283,7 @@ async function renderPlanned(
   } catch (error) {
     const isRefused = error instanceof MediaFailure && error.code === 'EXTRACTION_FAILED';
     if (!isRefused || wanted.every(({ mode }) => mode === 'encode')) throw error;
-    const encoded = wanted.map((wish): Rendition => ({ ...wish, mode: 'encode' }));
+    const encoded = wanted.map((request): Rendition => ({ ...request, mode: 'encode' }));
     return renderWanted(job, encoded, undefined, onSeconds);
   }
 }

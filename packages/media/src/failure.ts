@@ -1,11 +1,11 @@
-/** What can go wrong with media, told apart by who has to act: the input is at fault, or this machine is. */
+/** What can go wrong with media, by cause: the input, or this machine. */
 import { MEMORY_BYTES } from './sandbox.ts';
 
 type MediaFailureCode = 'INVALID_VIDEO' | 'EXTRACTION_FAILED';
 
 /**
- * The input's fault: trying again cannot help (decisions A7). Message and details are shown to callers as they are,
- * so they hold no path and nothing that ffmpeg wrote.
+ * The input's fault: a retry cannot help (decisions A7). Callers see message and details unchanged,
+ * so these hold no path and nothing that ffmpeg wrote.
  */
 export class MediaFailure extends Error {
   override readonly name = 'MediaFailure';
@@ -23,7 +23,6 @@ export class MediaFailure extends Error {
   }
 }
 
-/** How a tool ended when it did not end well. */
 export type BadEnding =
   | { readonly kind: 'exit'; readonly code: number }
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
@@ -31,7 +30,7 @@ export type BadEnding =
   | { readonly kind: 'wall-limit'; readonly afterMs: number }
   | { readonly kind: 'too-much-output'; readonly limitBytes: number };
 
-/** A tool that was started and did not end well. For logs: `stderr` holds paths. */
+/** A tool that was started and failed. For logs: `stderr` holds paths. */
 export class ToolFailure extends Error {
   override readonly name = 'ToolFailure';
   readonly ending: BadEnding;
@@ -39,7 +38,7 @@ export class ToolFailure extends Error {
   readonly stderr: string;
   /** As Node names it, when the tool met a full disk. */
   readonly code: 'ENOSPC' | undefined;
-  /** The machine, or the container, had less memory left than the tool might have used: none of ours was the limit that it met. */
+  /** Less memory was free than the tool may use: it did not reach our limit but the machine's. */
   readonly machineWasShort = process.availableMemory() < MEMORY_BYTES;
 
   constructor(tool: string, ending: BadEnding, stderr: string) {
@@ -50,29 +49,30 @@ export class ToolFailure extends Error {
   }
 }
 
-// strerror(3) texts of faults that lie with this machine, whatever the input was. What ffmpeg repeats of a file's tags is
-// indented, so that a title cannot pass for one.
+// strerror(3) texts of this machine's faults, whatever the input was. ffmpeg indents what it
+// repeats of a file's tags, so a title cannot pass for one.
 const DISK_FULL = /^\S.*(No space left on device|Disk quota exceeded)/m;
 const MACHINE_FAULT =
   /^\S.*(Read-only file system|Too many open files|Resource temporarily unavailable|received signal 15)/m;
 
-/** By what a limit of ours ends a tool: time, the size of a file, a filter of system calls. */
+/** How our limits end a tool: time, file size, a filter of system calls. */
 const LIMIT_SIGNALS: readonly NodeJS.Signals[] = ['SIGXCPU', 'SIGXFSZ', 'SIGSYS'];
 
 const NO_MEMORY = /^\S.*Cannot allocate memory/m;
 
-// ffmpeg's own code for "more than two thirds of the frames could not be decoded" (-max_error_rate).
+// ffmpeg's own code for more than two thirds of undecodable frames (-max_error_rate).
 const TOO_MANY_DECODE_ERRORS = 69;
 
 /**
- * What a failed run says about the input: a {@link MediaFailure} with `code` when the input is at fault, otherwise the
- * error itself (full disk, missing binary, a crash, a kill from outside, a machine without memory), which is worth another try.
+ * What a failed run says about the input: a {@link MediaFailure} with `code` if that is at fault,
+ * otherwise the error itself, which is worth a retry (full disk, missing binary, crash, kill,
+ * memory).
  */
 export function blameInput(error: unknown, code: MediaFailureCode, details: string): unknown {
   if (!(error instanceof ToolFailure)) return error;
   if (error.code !== undefined || MACHINE_FAULT.test(error.stderr)) return error;
   const { ending } = error;
-  // It crashed, or the OOM killer or an operator ended it: whoever ends a tool here gives a reason of its own.
+  // A crash, the OOM killer or an operator: when this process ends a tool, it gives a reason.
   if (ending.kind === 'signal' && !LIMIT_SIGNALS.includes(ending.signal)) return error;
   if (error.machineWasShort && NO_MEMORY.test(error.stderr)) return error;
   if (ending.kind === 'exit' && ending.code === TOO_MANY_DECODE_ERRORS) {

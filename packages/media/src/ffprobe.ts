@@ -71,7 +71,7 @@ export async function askFfprobe(
     });
     return {
       answer: FfprobeAnswer.parse(JSON.parse(stdout)),
-      // The only place where libavformat says that a duration is not the container's (avformat's estimate_timings).
+      // Only here libavformat says that a duration is estimated (avformat's estimate_timings).
       isEstimate: stderr.includes('Estimating duration from bitrate'),
     };
   } catch (error) {

@@ -4,7 +4,7 @@ import { dieWithParent, findProgram } from 'soundpost-base/launcher';
 import type { FoundTools } from './run.ts';
 
 /**
- * The ffmpeg and ffprobe to use: those that are asked for, those in `builtFolder`, or the first on the PATH.
+ * The ffmpeg and ffprobe to use: the requested ones, those in `builtFolder`, or the first on PATH.
  * @param wantedPath a path, or a name on the PATH
  * @param builtFolder where script/ffmpeg has put what it builds; default: nowhere
  */
@@ -39,7 +39,7 @@ export function findTools(
   return { tools: undefined, missing };
 }
 
-/** The program that starts the tools (decision 35), where it is built. @param builtFolder as of {@link findTools} */
+/** The built program that starts tools (decision 35). @param builtFolder see {@link findTools} */
 export function findStarter(searchPath: string, builtFolder?: string): string | undefined {
   const folders = builtFolder === undefined ? [searchPath] : [builtFolder, searchPath];
   return findProgram('soundpost-start', folders.join(delimiter));

@@ -5,14 +5,14 @@ import { clockFilter, FILL_FILTER } from './timeline.ts';
 /** One constant gain, and a limiter for the peaks that it would lift over the ceiling. */
 export interface Gain {
   readonly gainDb: number;
-  /** What the limiter keeps true peaks under, dBTP; null: no limiter is needed. */
+  /** The limiter's ceiling for true peaks, dBTP; null: no limiter is needed. */
   readonly ceilingDbtp: number | null;
 }
 
-/** Samples are counted anew from 0. Where silence did not fill them, it closes gaps. */
+/** Counts samples anew from 0. Where silence did not fill gaps, this closes them. */
 const RESTAMP = 'asetpts=N/SR/TB';
 
-/** Limiting at four times the rate catches the peaks between samples; past 192 kHz there are none to catch. */
+/** Limiting at four times the rate catches peaks between samples; past 192 kHz there are none. */
 const OVERSAMPLING = 4;
 const MAX_LIMITER_RATE = 192_000;
 
@@ -22,9 +22,9 @@ export interface Branch {
   readonly filters: string;
 }
 
-/** Sound that a command has as its second input, to be decoded in place of the source's. */
+/** Audio that a command decodes from its second input, instead of the source's. */
 export interface UniformStreams {
-  /** Places in the source of the tracks that it holds, in its order. */
+  /** Indexes in the source of the tracks that it holds, in its order. */
   readonly streams: readonly number[];
 }
 
@@ -32,7 +32,7 @@ interface Decoded {
   readonly uniform?: UniformStreams;
 }
 
-/** A track's name in a command that decodes it: the number of the input, and the place among its streams. */
+/** A track's name in a command that decodes it: the input's number and the stream's index. */
 export function decodedFrom(
   { uniform }: Decoded,
   { streamIndex }: Pick<OutputPlan['track'], 'streamIndex'>,
@@ -40,7 +40,7 @@ export function decodedFrom(
   return uniform === undefined ? `0:${streamIndex}` : `1:${uniform.streams.indexOf(streamIndex)}`;
 }
 
-/** Which clock each output goes by, counted from 0: those of the same part of the same track share one. */
+/** Each output's clock, counted from 0: outputs of the same part of the same track share one. */
 export function clockNumbers(plans: readonly Pick<OutputPlan, 'track' | 'trim'>[]): number[] {
   const keys = plans.map(({ track, trim }) =>
     [track.streamIndex, trim?.startSeconds, trim?.endSeconds].join(' '),
@@ -50,14 +50,14 @@ export function clockNumbers(plans: readonly Pick<OutputPlan, 'track' | 'trim'>[
 }
 
 /**
- * Each track, decoded once, on the source's clock; each branch cuts it there and fills or closes what is missing.
+ * Each track, decoded once, on the source's clock; each branch cuts it and fills or closes gaps.
  * @returns a graph with an output pad `[out0]`, `[out1]` … for each branch.
  */
 export function filterGraph(decoded: Decoded, branches: readonly Branch[]): string {
   const clocks = clockNumbers(branches.map(({ plan }) => plan));
   const legs = branches.map(({ plan: { timeline, trim, encode }, filters }, index) => {
     const fill = timeline === 'source' ? [FILL_FILTER] : [];
-    // Uniform sound has as many channels as the output that has the most.
+    // Uniform audio has as many channels as the output with the most.
     const mix = decoded.uniform === undefined ? [] : [mixTo(encode.channels)];
     return { index, leg: [...fill, ...trimFilters(trim), RESTAMP, ...mix, filters].join(',') };
   });
@@ -85,15 +85,15 @@ export function filterGraph(decoded: Decoded, branches: readonly Branch[]): stri
 
 type Sound = Pick<OutputPlan, 'track' | 'encode'>;
 
-/** Each track that the plans take, once. */
+/** Each track that the plans use, once. */
 export function tracksOf(plans: readonly Pick<OutputPlan, 'track'>[]): OutputPlan['track'][] {
   const tracks = new Map(plans.map(({ track }) => [track.streamIndex, track]));
   return [...tracks.values()];
 }
 
 /**
- * Each track at its own rate, with as many channels as the plans take of it at the most: by filters that remember nothing of time, so that they
- * may be set up anew at any frame. What comes before second 0 is put there, as {@link clockFilter} does.
+ * Each track at its own rate, with the most channels that a plan takes. Its filters keep no state,
+ * so they may be rebuilt at any frame. Earlier audio moves to second 0, as in {@link clockFilter}.
  * @returns a graph with an output pad for each track, in the order of {@link tracksOf}
  */
 export function uniformGraph(plans: readonly Sound[]): string {
@@ -110,19 +110,19 @@ export function channelsTaken(plans: readonly Sound[], { streamIndex }: OutputPl
   return Math.max(...ofTrack.map(({ encode }) => encode.channels));
 }
 
-/** Without the limit a mix in floating point may exceed full scale, which the encoder would clip. */
+/** Without the limit a floating-point mix may exceed full scale, and the encoder would clip it. */
 function mixTo(channels: number, options: readonly (string | number)[] = []): string {
   const resample = `aresample=${[...options, 'rematrix_maxval=1.0'].join(':')}`;
-  // aresample mixes to what the filter after it takes.
+  // aresample mixes to what the next filter takes.
   return `${resample},aformat=channel_layouts=${layoutOf(channels)}`;
 }
 
-/** ffmpeg's name; of many channels its usual order of them. */
+/** ffmpeg's name; for many channels its usual order of them. */
 function layoutOf(channels: number): string {
   return { 1: 'mono', 2: 'stereo' }[channels] ?? `${channels}c`;
 }
 
-/** A pad for each: of one alone the pad itself. */
+/** A pad for each; for a single one, the pad itself. */
 function split(pad: string, numbers: readonly number[], name: string, chains: string[]): string[] {
   if (numbers.length === 1) return [pad];
   const pads = numbers.map((number) => `[${name}${number}]`);
@@ -136,15 +136,15 @@ function trimFilters(trim: OutputPlan['trim']): string[] {
   return [`atrim=start=${trim.startSeconds}${end}`];
 }
 
-/** A stretch of what goes into the encoder: samples of one channel; without an end, to the end. */
+/** A stretch of the encoder's input: samples of one channel; without an end, to the end. */
 interface Stretch {
   readonly startSample: number;
   readonly endSample: number | null;
 }
 
 /**
- * Cuts where the encoder's own rate is reached, so that what comes before has the same past as without the cut: a resampler's filter, a
- * decoder's noise.
+ * Cuts at the encoder's own rate, so that resampler and decoder have the same past as without the
+ * cut: filter state, noise.
  */
 export function stretchFilters({ startSample, endSample }: Stretch): string {
   const end = endSample === null ? '' : `:end_sample=${endSample}`;
@@ -152,8 +152,8 @@ export function stretchFilters({ startSample, endSample }: Stretch): string {
 }
 
 /**
- * Silence before the first sample, at times below 0, which the MP4 muxer hides with the encoder's delay in the edit list. Decoders apply
- * an edit list's beginning to the sample, but give out the last packet whole: with the right lead that packet is full.
+ * Silence before the first sample, at times below 0, which the MP4 muxer hides in the edit list.
+ * Decoders output the last packet whole: with the right lead that packet is full.
  */
 export function leadFilter(samples: number): string {
   return `aresample=async=1:first_pts=${-samples}`;
@@ -169,8 +169,8 @@ export function branchFilters({ formatName, track, encode }: OutputPlan, gain: G
 const AT_ONCE = 16_384;
 
 /**
- * Takes less than half of the time that {@link convert} would beside an encoder (0.2 s in place of 0.5 for ten minutes): many samples at once, and resampled as one
- * channel of 16 bits, whose noise at −91 dB no recogniser hears.
+ * Less than half the time of {@link convert} beside an encoder (0.2 s, not 0.5, for ten minutes):
+ * many samples at once, resampled as 16-bit mono, whose noise at −91 dB no recogniser detects.
  */
 function convertForTranscriber(track: OutputPlan['track'], { sampleRate }: OutputPlan['encode']): string {
   const mix = `${mixTo(1, [track.sampleRate])}:sample_fmts=s16`;
@@ -195,7 +195,7 @@ function gainFilters({ gainDb, ceilingDbtp }: Gain, sampleRate: number): string[
   return [
     volume,
     `aresample=${limiterRate}`,
-    // level=0: no make-up gain, which would undo the constant one. latency=1: the look-ahead is taken out again.
+    // level=0: no make-up gain, which would undo ours. latency=1: removes the look-ahead's delay.
     `alimiter=limit=${limit.toFixed(5)}:attack=5:release=50:level=0:latency=1`,
     `aresample=${sampleRate}`,
   ];

@@ -1,6 +1,6 @@
 /**
- * Sound out of files, addresses and streams: ffmpeg, confined, over a source that was looked into first. Needs no server and no Redis.
- * Everything in the signatures of this file is declared in it, so that its declarations stand alone.
+ * Audio of files, addresses and streams: ffmpeg, confined, on a source that was probed first. Needs
+ * no server and no Redis. Declares all that its signatures use, so that they stand alone.
  */
 import { copyFile, mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -24,23 +24,23 @@ import type { LocalSource } from './source-request.ts';
 import { streamKindOf } from './streams/detect.ts';
 
 export interface MediaOptions {
-  /** ffmpeg, a path or a name on the PATH; ffprobe is taken from beside it. Default: `ffmpeg`. */
+  /** ffmpeg, a path or a name on the PATH; ffprobe is taken from its folder. Default: `ffmpeg`. */
   readonly ffmpegPath?: string;
-  /** Where what is fetched lies meanwhile. Default: the system's folder for temporary files. */
+  /** Folder for fetched data. Default: the system's folder for temporary files. */
   readonly temporaryFolder?: string;
-  /** What may be reached although it is not a public address: `host-or-CIDR:port`, several with commas. Default: nothing. */
+  /** Private addresses that may be reached: `host-or-CIDR:port`, comma-separated. Default: none. */
   readonly allow?: string;
   /** Ports that may be reached at public addresses. Default: 80, 443, 8080, 8443. */
   readonly ports?: readonly number[];
   /** Largest source that is fetched, bytes. Default: 5 GiB. */
   readonly maxInputBytes?: number;
-  /** Longest audio that is taken, seconds. Default: 6 hours. */
+  /** Longest audio that is accepted, seconds. Default: 6 hours. */
   readonly maxAudioSeconds?: number;
 }
 
-/** Fields mean what they mean in an `output` of a job (docs/api.md), with the same ranges and defaults. */
+/** Fields mean the same as in a job's `output` (docs/api.md), with the same ranges and defaults. */
 export interface Output {
-  /** Where the file goes; its folder exists. What is there is replaced once the whole file is made. */
+  /** The target, in an existing folder. It replaces an existing file once it is complete. */
   readonly path: string;
   readonly format: 'mp3' | 'aac' | 'm4a' | 'flac' | 'wav' | 'ogg' | 'opus' | 'voice' | 'waveform';
   readonly quality?: 'low' | 'medium' | 'high' | 'extreme';
@@ -50,7 +50,7 @@ export interface Output {
   readonly normalize?: boolean;
   /** LUFS */
   readonly loudness?: number;
-  /** Place among the audio tracks, from 0, or a language. */
+  /** Index among the audio tracks, from 0, or a language. */
   readonly track?: number | string;
   /** Seconds. */
   readonly start?: number;
@@ -73,7 +73,7 @@ export interface MadeFile {
   readonly durationSeconds: number;
   /** Of its first sample, on the source's clock. */
   readonly startOffsetSeconds: number;
-  /** Silence that was put in where the source has gaps. */
+  /** Silence that was inserted where the source has gaps. */
   readonly filledSeconds: number;
   /** ffmpeg's name: mp3, aac, flac, pcm_s16le … */
   readonly codec: string;
@@ -81,9 +81,9 @@ export interface MadeFile {
   /** Hz */
   readonly sampleRate: number;
   readonly bitrateKbps: number;
-  /** Whether the source's packets were taken as they are. */
+  /** Whether the source's packets were copied. */
   readonly copied: boolean;
-  /** null unless a loudness was asked for. */
+  /** null unless a loudness was requested. */
   readonly loudness: {
     readonly inputLufs: number;
     readonly outputLufs: number;
@@ -97,12 +97,12 @@ export interface Extracted {
   readonly files: readonly MadeFile[];
   /** Where the first output's track ends on the source's clock, seconds. */
   readonly sourceSeconds: number;
-  /** What is missing of a file that was cut off and taken all the same; null where nothing is. */
+  /** What is missing of a truncated file that was accepted; null where nothing is. */
   readonly truncated: string | null;
 }
 
 export interface ExtractOptions {
-  /** Ends it: fetching, or ffmpeg with all its processes. */
+  /** Aborts it: the fetch, or ffmpeg with all its processes. */
   readonly signal?: AbortSignal;
   /** How much of a step is done, 0 … 1. */
   readonly onProgress?: (step: 'downloading' | 'extracting' | 'normalizing', fraction: number) => void;
@@ -110,22 +110,22 @@ export interface ExtractOptions {
 
 export interface Media {
   /**
-   * How ffmpeg is kept from files and network: by Landlock, where a starter of Soundpost's is on the PATH; by bubblewrap, where that is installed and user
-   * namespaces are allowed; `none` elsewhere: then take files that you trust.
+   * What keeps ffmpeg from files and network. Landlock: a starter of Soundpost's is on the PATH.
+   * bubblewrap: it is installed, with user namespaces. `none`: then only use files that you trust.
    */
   readonly confinement: 'landlock' | 'bubblewrap' | 'none';
   /**
    * Makes files of one source.
-   * @param source a path, or an http, https or file address; a playlist of HLS or a manifest of DASH by its address
+   * @param source a path, or an http, https or file address, also of an HLS or DASH stream
    * @throws {MediaError}; the signal's reason
    */
   extract(source: string | URL, outputs: readonly Output[], options?: ExtractOptions): Promise<Extracted>;
-  /** Ends the connections that are kept. */
+  /** Closes the connections that are kept alive. */
   close(): Promise<void>;
 }
 
 export type MediaErrorCode =
-  /** The outputs ask for what there is not; `details` names field and rule. */
+  /** The outputs request what does not exist; `details` names field and rule. */
   | 'INVALID_OUTPUT'
   /** The address may not be reached. */
   | 'INVALID_SOURCE'
@@ -133,7 +133,7 @@ export type MediaErrorCode =
   /** No media, or none with audio. */
   | 'INVALID_VIDEO'
   | 'EXTRACTION_FAILED'
-  /** There is no ffmpeg, or it failed for a reason of this machine's. */
+  /** ffmpeg is missing, or failed because of this machine. */
   | 'TOOL_FAILED';
 
 export class MediaError extends Error {
@@ -152,7 +152,7 @@ const GIB = 1024 ** 3;
 const HOUR_SECONDS = 3600;
 const PORTS = [80, 443, 8080, 8443];
 
-/** Where nothing is written: errors say what there is to know. */
+/** Logs nothing: errors say what there is to know. */
 const silent = Object.fromEntries(
   ['debug', 'info', 'warn', 'error'].map((level) => [level, () => undefined]),
 ) as unknown as Logger;
@@ -232,7 +232,7 @@ async function requestOf(outputs: readonly Output[]): Promise<ReturnType<typeof 
   const paths = outputs.map(({ path }) => resolve(path));
   for (const [nth, output] of data.entries()) {
     const path = paths[nth] ?? '';
-    // Those of a job that a service has something for.
+    // Fields of a job that only a service can serve.
     if (output.format === 'transcript')
       throw faultOf([nth, 'format'], 'must not be transcript: a service makes it');
     if (output.destination !== undefined)
@@ -271,7 +271,7 @@ async function localFile(
   return { path };
 }
 
-/** Whole or not at all, also on another file system. */
+/** All or nothing, also across file systems. */
 async function move(from: string, to: string): Promise<void> {
   const beside = await mkdtemp(join(dirname(to), '.soundpost-'));
   try {

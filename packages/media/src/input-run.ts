@@ -1,6 +1,6 @@
 /**
- * Runs of ffmpeg over a caller's file: whose fault it is when one fails, and what is done where
- * the sound changes in the middle.
+ * Runs of ffmpeg over a caller's file: what a failure is blamed on, and what happens when the
+ * audio's format changes in the middle.
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,49 +19,49 @@ interface MediaRun extends Pick<RunLimits, 'signal' | 'wallLimitMs'> {
   /** Largest file that may be written; default none may. */
   readonly maxOutputBytes?: number;
   /**
-   * Whether its graph may be set up anew, because it remembers nothing, or its sound does not change. Names of tags stand in ffmpeg's log as they are, and
-   * could claim that it was. Default not.
+   * Whether its graph may be rebuilt, because it keeps no state or its audio does not change.
+   * Default false: names of tags appear unchanged in ffmpeg's log, and could fake a rebuild.
    */
   readonly takesChanges?: boolean;
 }
 
-/** `-fs` is looked at between packets, and an index is written after it; what goes further is cut off by a signal. */
+/** `-fs` is checked between packets, before the index; beyond this a signal ends the run. */
 const OVERSHOOT_BYTES = 64 * 1024 * 1024;
 
 /** What all runs of one extraction share. */
 export interface Job extends MediaRun {
   readonly input: string;
   readonly probe: Probe;
-  /** Folder of this extraction alone; whoever made it removes it. */
+  /** Folder of this extraction alone; its creator removes it. */
   readonly scratch: string;
   /** Longest audio that is accepted, seconds. */
   readonly maxAudioSeconds: number;
   /** Largest file that may be written. */
   readonly maxOutputBytes: number;
-  /** What is decoded in place of the source, see {@link onUniformSound}; default the source itself. */
+  /** What is decoded instead of the source, see {@link onUniformSound}; default the source. */
   readonly uniform?: UniformStreams & { readonly input: CommandInput };
-  /** Asks for so many bytes on the disk that nobody could know of before; default they are taken. */
+  /** Requests disk bytes that could not be predicted; default granted. */
   readonly makeRoom?: (bytes: number) => Promise<void>;
 }
 
-/** The sound changed its sample rate or channels, and the run was ended: its filters had forgotten what came before. */
+/** The sample rate or channels changed, and the run was ended: its filters had lost their state. */
 class SoundChanged extends Error {
   override readonly name = 'SoundChanged';
 }
 
-/** The source as ffmpeg is told of it. */
+/** The source as an input of ffmpeg. */
 export function inputOf({ input, probe }: Pick<Job, 'input' | 'probe'>): CommandInput {
   return { file: input, demuxer: probe.container.demuxer, zeroSeconds: probe.zeroSeconds };
 }
 
-/** The source, and behind it what is decoded in its place where there is such. */
+/** The source, followed by what is decoded instead of it, if anything is. */
 export function inputsOf(job: Pick<Job, 'input' | 'probe' | 'uniform'>): CommandInput[] {
   return [inputOf(job), ...(job.uniform === undefined ? [] : [job.uniform.input])];
 }
 
 /**
- * Runs a command over the input and gives the blame for a failure to it, unless it was this machine's.
- * @throws {SoundChanged} when the graph was set up anew, unless the run takes that
+ * Runs a command over the input, and blames a failure on it unless this machine caused it.
+ * @throws {SoundChanged} when the graph was rebuilt, unless the run takes that
  */
 export async function runOnInput(
   { tools, signal, wallLimitMs, maxOutputBytes, takesChanges = false }: MediaRun,
@@ -95,18 +95,18 @@ export async function runOnInput(
   }
 }
 
-// Broadcasts change sample rate or channels between a programme and its advertisements. ffmpeg sets
-// its filters up anew there, and they forget the clock, what they measured and what they cut. So
-// the sound is first decoded to PCM of one form, by filters that remember nothing of time.
+// Broadcasts change sample rate or channels between a programme and its advertisements. ffmpeg then
+// rebuilds its filters, which lose the clock, their measurements and their cuts. So the audio is
+// first decoded to PCM of one format, by filters that keep no state.
 
 /** Its fragments keep the time of each packet of PCM, which MOV without them does not. */
 export const UNIFORM_MUXER = 'mov';
-/** A source of floating point may be over full scale until it is levelled. */
+/** Floating-point audio may exceed full scale until it is levelled. */
 export const UNIFORM_ENCODER = 'pcm_f32le';
 const FRAGMENTS = ['-movflags', 'empty_moov+frag_discont', '-frag_duration', '10000000'];
 
 /**
- * Does the work, and does it again on uniform sound where it turns out that a track changes.
+ * Does the work, and repeats it on uniform audio if a track turns out to change.
  * @param plans all that may be encoded
  */
 export async function onUniformSound<T>(
@@ -128,7 +128,7 @@ async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise
   const untilSeconds = uniformEnd(job, plans);
   const roomBytes = uniformBytes(plans, { ...job.probe, maxAudioSeconds: untilSeconds });
   await job.makeRoom?.(roomBytes);
-  // All tracks lie in it.
+  // It holds all tracks.
   const maxOutputBytes = Math.max(job.maxOutputBytes, roomBytes);
   const steady = { ...job, takesChanges: true };
   await runOnInput(
@@ -159,7 +159,7 @@ async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise
   return { ...steady, uniform: { input: { file, demuxer: 'mov', zeroSeconds: 0 }, streams } };
 }
 
-/** How much of the source is taken, seconds: where all plans end earlier, no more than a little beyond that. Otherwise a source may be longer than it says. */
+/** Seconds of the source to decode: just past the last plan's end, or past the longest accepted. */
 function uniformEnd({ maxAudioSeconds }: Job, plans: readonly OutputPlan[]): number {
   const ends = plans.map(({ trim }) => trim?.endSeconds ?? Number.POSITIVE_INFINITY);
   return Math.min(maxAudioSeconds + 2, Math.max(...ends) + 1);

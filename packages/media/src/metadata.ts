@@ -1,6 +1,6 @@
 /**
- * What a result keeps of its source besides the sound, written as an ffmetadata file that ffmpeg takes as a second
- * input: tags as arguments would end at 128 KiB (execve's limit for one), and a trim has to move the chapters.
+ * What a result keeps of its source besides the audio, as an ffmetadata file that ffmpeg reads as a
+ * second input: an argument holds 128 KiB of tags at most (execve), and a trim moves the chapters.
  */
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -13,7 +13,7 @@ import type { Probe } from './probe.ts';
 
 type Chapter = Probe['chapters'][number];
 
-/** Facts about the source's file or encoding, which would be false in the result. */
+/** Facts about the source's file or encoding, which would be false for the result. */
 const TECHNICAL_TAGS =
   /^(major_brand|minor_version|compatible_brands|encoder|encoded_by|encoding_tool|handler_name|vendor_id|creation_time|duration|bps|language|metadata_block_picture|coverart|coverartmime|itun(smpb|norm)|_statistics.*|number_of_.*|replaygain_.*|r128_.*|rotate|timecode|software)(-.*)?$/i;
 
@@ -27,7 +27,7 @@ interface CoverImage {
   readonly bytes: Uint8Array;
 }
 
-/** `place` is the input's number in the command, should a metadata file be written. */
+/** `place` is the input's number in the command, if a metadata file is written. */
 export async function writeMetadata(
   job: Job,
   { plan, path, isBare }: { readonly plan: OutputPlan; readonly path: string; readonly isBare: boolean },
@@ -53,14 +53,14 @@ export async function writeMetadata(
     options.push('-metadata:s:a:0', `language=${track.language}`);
   }
   if (cover !== null && inTag === null && format.muxer !== 'ogg') {
-    // The comment is what ID3 and FLAC call the kind of picture.
+    // The comment holds what ID3 and FLAC call the kind of picture.
     options.push(...['-map', `0:${cover.streamIndex}`, '-c:v', 'copy', '-disposition:v:0', 'attached_pic']);
     options.push(...['-metadata:s:v:0', 'comment=Cover (front)']);
   }
   return { file, options };
 }
 
-/** A picture in an Ogg tag stands in the headers, which players read whole: larger ones are left out. */
+/** A picture in an Ogg tag is in the headers, which players read whole: larger ones are dropped. */
 const MAX_TAG_COVER_BYTES = 8 * 1024 * 1024;
 
 async function readCover(job: Job, cover: NonNullable<Probe['cover']>): Promise<CoverImage | null> {
@@ -93,7 +93,7 @@ async function readCover(job: Job, cover: NonNullable<Probe['cover']>): Promise<
   return bytes.length === 0 || bytes.length >= MAX_TAG_COVER_BYTES ? null : { cover, bytes };
 }
 
-/** @param image where the container has no place for a picture stream: it goes into a tag, as Ogg does it. */
+/** @param image for a container without picture streams: it goes into a tag, as in Ogg. */
 function metadataFile(
   probe: Probe,
   trackTags: Tags,
@@ -120,7 +120,7 @@ function metadataFile(
   return `${lines.join('\n')}\n`;
 }
 
-/** Whether chapters are Vorbis comments: ffmpeg 5.1 reads them from Vorbis and FLAC but writes them for Opus only. */
+/** Whether chapters are Vorbis comments: ffmpeg 5.1 reads Vorbis' and FLAC's, writes only Opus'. */
 function hasChapterTags({ muxer }: Format): boolean {
   return muxer === 'ogg' || muxer === 'flac';
 }
@@ -145,7 +145,7 @@ function chapterLines({ startSeconds, endSeconds, title }: Chapter): string[] {
   return title === null ? lines : [...lines, `title=${escaped(title)}`];
 }
 
-/** The chapters as they lie in the part that is kept. */
+/** The chapters within the part that is kept. */
 function trimChapters(chapters: readonly Chapter[], trim: OutputPlan['trim']): readonly Chapter[] {
   if (trim === null) return chapters;
   const length = (trim.endSeconds ?? Number.POSITIVE_INFINITY) - trim.startSeconds;

@@ -1,4 +1,4 @@
-/** How much disk space the making of an output may take, as far as the plan can tell. */
+/** Estimates from a plan how much disk space making an output may take. */
 import { channelsTaken, tracksOf } from './graph.ts';
 import { mostParts } from './parallel/parts.ts';
 import type { OutputPlan, RunChoice } from './plan.ts';
@@ -6,30 +6,30 @@ import type { Probe } from './probe.ts';
 
 const MIB = 1024 * 1024;
 
-/** Variable bitrates go over their nominal one; containers and tags add to it. */
+/** Variable bitrates exceed their nominal one; containers and tags add to it. */
 const MARGIN = 1.2;
 const TAGS_BYTES = MIB;
 
 /** A cover is copied into the tags. */
 const COVER_BYTES = 8 * MIB;
 
-/** Of a track that does not say its bitrate: above what is made with a lossy codec; and PCM in samples of 64 bits. */
+/** If a track has no bitrate: more than any lossy codec makes; and PCM in samples of 64 bits. */
 const LOSSY_BYTES_PER_SECOND = 128 * 1024;
 const WIDEST_SAMPLE_BYTES = 8;
 
-/** 24 bits: what a limiter leaves is under full scale, so nothing is won by floating point. */
+/** 24 bits: a limiter's output is below full scale, so floating point would gain nothing. */
 const LEVELLED_SAMPLE_BYTES = 3;
 
-/** Parts of an output, which overlap by a fifth at the most, lie beside what is made of them. */
+/** Parts of an output, which overlap by a fifth at most, and the file made of them. */
 const FILES_IN_PARTS = 2.2;
 
-/** What ffmpeg writes lies beside the voice note that is made of it. */
+/** ffmpeg's output and the voice note that is made of it. */
 const FILES_OF_VOICE = 2;
 
 /** Two numbers of at most four characters, and a comma after each. */
 const PIXEL_BYTES = 10;
 
-/** Of a source that does not say its duration, such as a raw AAC stream: hardly one has fewer. */
+/** Of a source without a declared duration, such as raw AAC: hardly one has fewer. */
 const FEWEST_BYTES_PER_SECOND = 4000;
 
 interface Source extends Pick<Probe, 'sizeBytes' | 'cover'> {
@@ -40,27 +40,27 @@ interface Source extends Pick<Probe, 'sizeBytes' | 'cover'> {
 }
 
 /**
- * The most bytes that lie on the disk at a time on behalf of a plan, on the way and in the end. An estimate with a margin: a source that is longer
- * than its container says goes over it.
+ * The most bytes that a plan has on disk at a time, temporary files included. An estimate with a
+ * margin: a source longer than its container says exceeds it.
  */
 export function roomFor(plan: OutputPlan, source: Source): number {
   const bytes = Math.max(encodedBytes(plan, source), copiedBytes(plan, source)) * MARGIN;
   const keepsCover = source.cover !== null && plan.preserveMetadata && plan.format.keeps.cover;
   const cover = keepsCover ? Math.min(COVER_BYTES, source.sizeBytes) : 0;
   const isInParts = source.mayUseParts === true && mostParts(plan) > 1;
-  // Of the attempts at a loudness the best so far is kept beside the next one, and beside what both are made of.
+  // While a loudness is tried, the best attempt is kept beside the next one and their PCM.
   const [kept, pcm] = plan.loudnessLufs === null ? [0, 0] : [1, pcmBytesOf(plan, source)];
   const files = isInParts ? FILES_IN_PARTS : plan.formatName === 'voice' ? FILES_OF_VOICE : 1;
   return Math.ceil((bytes + cover + TAGS_BYTES) * (files + kept) + pcm);
 }
 
-/** Of the output as uncompressed audio, which lies on the way to a loudness. */
+/** Of the output as uncompressed audio, which levelling writes. */
 export function pcmBytesOf(plan: OutputPlan, source: Source): number {
   const { channels, sampleRate } = plan.encode;
   return secondsOf(plan, source) * channels * sampleRate * LEVELLED_SAMPLE_BYTES;
 }
 
-/** Of the tracks of these plans as uniform sound, in samples of 32 bits, as far as `maxAudioSeconds`. */
+/** Of these plans' tracks as uniform audio, in samples of 32 bits, up to `maxAudioSeconds`. */
 export function uniformBytes(
   plans: readonly OutputPlan[],
   {
@@ -79,17 +79,17 @@ export function uniformBytes(
 
 const UNIFORM_SAMPLE_BYTES = 4;
 
-/** Of a run of voice notes, besides its own file: the recording, and once more what is left of it. */
+/** Of a run of voice notes besides its own file: the recording, and its shortened copy. */
 export function roomForRun(voice: OutputPlan, { split, trimSilence }: RunChoice, source: Source): number {
   return split || trimSilence ? pcmBytesOf(voice, source) * FILES_OF_RECORDING : 0;
 }
 
-/** Two thirds of what is reckoned for a levelled one each, and a margin. */
+/** For both, two thirds of a levelled one's size each, and a margin. */
 const FILES_OF_RECORDING = 1.5;
 
 function secondsOf({ expectedSeconds, trim }: OutputPlan, { sizeBytes, maxAudioSeconds }: Source): number {
-  const askedSeconds = (trim?.endSeconds ?? Number.POSITIVE_INFINITY) - (trim?.startSeconds ?? 0);
-  return Math.min(maxAudioSeconds, askedSeconds, expectedSeconds ?? sizeBytes / FEWEST_BYTES_PER_SECOND);
+  const requestedSeconds = (trim?.endSeconds ?? Number.POSITIVE_INFINITY) - (trim?.startSeconds ?? 0);
+  return Math.min(maxAudioSeconds, requestedSeconds, expectedSeconds ?? sizeBytes / FEWEST_BYTES_PER_SECOND);
 }
 
 function encodedBytes(plan: OutputPlan, source: Source): number {

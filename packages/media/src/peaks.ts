@@ -4,16 +4,15 @@
  */
 import { open } from 'node:fs/promises';
 
-/** Pairs that there is room for at first: an hour at the default of 20 a second. */
+/** Initial room for pairs: an hour at the default of 20 a second. */
 const FIRST_PAIRS = 72_000;
 
-/** Values in one write. */
 const WRITTEN_AT_ONCE = 65_536;
 
 /** audiowaveform divides samples of 16 bits by it, towards zero. */
 const TO_8_BITS = 256;
 
-/** Takes mono 16-bit PCM as it comes and keeps two bytes for each pixel: 6 h at 100 pixels a second are 4.3 MB. */
+/** Takes mono 16-bit PCM and keeps two bytes for each pixel: 6 h at 100 a second are 4.3 MB. */
 export class Peaks {
   readonly #samplesPerPixel: number;
   readonly #pcm = new PcmSamples((sample) => this.#add(sample));
@@ -82,13 +81,13 @@ export class Peaks {
   }
 }
 
-// The little picture of a voice message: how loud it is along its way.
+// The waveform of a voice message: its loudness over time.
 
 /** Bars of a waveform, as phones draw it. */
 const BARS = 64;
 const FULL_HEIGHT = 100;
 
-/** What is quieter than −60 dB counts as silence: a codec's rounding is no picture of anything. */
+/** Below −60 dB is silence: a codec's rounding should not be drawn. */
 const SILENCE = 0.001;
 
 /** Samples that are summed up at once: 20 ms at {@link WAVEFORM_RATE}. */
@@ -97,7 +96,7 @@ const WINDOW_SAMPLES = 160;
 /** Sample rate, Hz, of the mono signed 16-bit PCM that a {@link WaveformMeter} takes. */
 export const WAVEFORM_RATE = 8000;
 
-/** Takes PCM as it comes and keeps one number for each 20 ms, so that an hour is 1.4 MB. */
+/** Takes PCM and keeps one number for each 20 ms, so that an hour is 1.4 MB. */
 export class WaveformMeter {
   readonly #windows: number[] = [];
   readonly #pcm = new PcmSamples((sample) => this.#add(sample / 32768));
@@ -114,7 +113,7 @@ export class WaveformMeter {
     this.#pcm.push(pcm);
   }
 
-  /** 64 values, 0 … 100: the root mean square of each part, the loudest being 100; all 0 for silence. */
+  /** 64 values, 0 … 100: root mean square of each part, the loudest 100; all 0 for silence. */
   bars(): Uint8Array {
     const windows = this.#count > 0 ? [...this.#windows, this.#mean()] : this.#windows;
     const levels = Array.from({ length: BARS }, (_, bar) => {
@@ -145,7 +144,7 @@ export class WaveformMeter {
   }
 }
 
-/** Hands on the samples of 16-bit little-endian PCM that comes in pieces of any length, −1 … 1 being −32768 … 32767. */
+/** Hands on samples of 16-bit little-endian PCM in chunks of any length: −32768 … 32767. */
 class PcmSamples {
   readonly #onSample: (sample: number) => void;
   #oddByte: number | undefined;

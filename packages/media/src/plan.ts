@@ -1,6 +1,6 @@
 /**
- * Decides what is to be made of a probed file, without touching it: which track, copied or encoded, with which
- * parameters (decisions A2 and A3).
+ * Decides what to make of a probed file, without touching it: which track, copied or encoded, with
+ * which parameters (decisions A2 and A3).
  */
 import {
   bitrateRangeOf,
@@ -25,10 +25,10 @@ import { chooseTrack } from './track-choice.ts';
 /** The size up to which phones show a voice message as a bubble with a waveform. */
 export const VOICE_BUBBLE_BYTES = 512 * 1024;
 
-/** A container's word about a bitrate is off by a few percent: within them it is measured. */
+/** Containers are off by a few percent about a bitrate: within them it is measured. */
 const NOMINAL_TOLERANCE = 1.05;
 
-/** A voice message is never made worse than this to fit, kbit/s. */
+/** A voice message is never reduced below this to fit, kbit/s. */
 export const VOICE_MIN_KBPS = 12;
 
 /** Ogg's pages and lacing values at 17 packets a second, with a page each second. */
@@ -41,9 +41,9 @@ interface Trim {
 }
 
 interface CopyPlan {
-  /** The measured bitrate up to which the copy is what was asked for; null: any. */
+  /** The measured bitrate up to which the copy meets the request; null: any. */
   readonly maxKbps: number | null;
-  /** The size up to which it is (a voice message that has to fit); null: any. */
+  /** The size up to which it does (a voice message that has to fit); null: any. */
   readonly maxBytes: number | null;
 }
 
@@ -56,7 +56,7 @@ interface EncodePlan {
   readonly bitrateKbps: number | null;
   /** Bits of a sample, 16 or 24; null for lossy formats. */
   readonly bitDepth: 16 | 24 | null;
-  /** Where the file shall fit a voice bubble: the bitrate of its quality, to which a lowered one may rise; else null. */
+  /** If the file has to fit a voice bubble: its quality's bitrate, the most it gets; else null. */
   readonly bubbleKbps: number | null;
 }
 
@@ -64,19 +64,19 @@ export interface OutputPlan {
   readonly formatName: OutputFormatName;
   readonly format: Format;
   readonly track: AudioTrack;
-  /** Tried first when it is there; what it makes has to keep to its limits, otherwise the audio is encoded. */
+  /** Tried first if set: if the result exceeds its limits, the audio is encoded. */
   readonly copy: CopyPlan | null;
   readonly encode: EncodePlan;
   readonly trim: Trim | null;
   /** Integrated loudness to reach, LUFS; null: the loudness stays as it is. */
   readonly loudnessLufs: number | null;
   readonly timeline: TimelineChoice;
-  /** Whether a file that was cut off is taken for what is there. */
+  /** Whether a truncated file is accepted. */
   readonly acceptTruncated: boolean;
   readonly preserveMetadata: boolean;
   /** Of a waveform: how many samples each of its pairs stands for; else null. */
   readonly samplesPerPixel: number | null;
-  /** How long the output should become by what the container says; null where it says nothing. */
+  /** Expected length of the output by the container; null if unknown. */
   readonly expectedSeconds: number | null;
 }
 
@@ -94,7 +94,7 @@ export function planAny(output: AnyRequest, probe: Probe): OutputPlan {
   }
 }
 
-/** What a transcriber hears: 16 kHz, mono, 16 bits, on the source's clock. */
+/** The transcriber's input: 16 kHz, mono, 16 bits, on the source's clock. */
 function planTranscript({ track, start, end }: TranscriptRequest, probe: Probe): OutputPlan {
   const wav = planOutput(
     {
@@ -106,12 +106,12 @@ function planTranscript({ track, start, end }: TranscriptRequest, probe: Probe):
   return { ...wav, formatName: 'transcript' };
 }
 
-/** What takes hardly any time beside the decode: a long output with nothing else beside it is cut as if it were alone. */
+/** Takes hardly any time beside a decode: a long output with only these is cut as if alone. */
 export function isLight({ formatName }: Pick<OutputPlan, 'formatName'>): boolean {
   return formatName === 'transcript';
 }
 
-/** The mean of the channels at the track's own rate, which is what a pair of a waveform is told of. */
+/** The mean of the channels at the track's own rate, whose samples a waveform's pairs count. */
 function planWaveform(wanted: WaveformRequest, probe: Probe): OutputPlan {
   const track = chooseTrack(probe, wanted.track);
   const trim = planTrim(wanted);
@@ -139,8 +139,8 @@ function planWaveform(wanted: WaveformRequest, probe: Probe): OutputPlan {
 }
 
 /**
- * @throws {MediaFailure} EXTRACTION_FAILED when the file has no such track, or when the source's channels or sample
- * rate rule out the bitrate that was asked for.
+ * @throws {MediaFailure} EXTRACTION_FAILED when the file has no such track, or its channels or
+ * sample rate rule out the requested bitrate.
  */
 export function planOutput(output: OutputRequest, probe: Probe): OutputPlan {
   const format = formatOf(output.format);
@@ -178,7 +178,7 @@ export function planOutput(output: OutputRequest, probe: Probe): OutputPlan {
   };
 }
 
-/** The voice message that goes with an output: the same track, the same part of it, the same loudness. */
+/** The voice message of an output: the same track, the same part of it, the same loudness. */
 export function planVoiceRendition(output: OutputRequest, probe: Probe): OutputPlan {
   const { track, start, end, copy, normalize, loudness, acceptTruncated } = output;
   return planOutput(
@@ -197,7 +197,7 @@ export function planVoiceRendition(output: OutputRequest, probe: Probe): OutputP
   );
 }
 
-/** What a run of voice notes is made of: the same as one note, before it is encoded (packages/media/src/notes). */
+/** What a run of voice notes is made of: one note before encoding (packages/media/src/notes). */
 export function planRecording(voice: OutputPlan): OutputPlan {
   const encode = {
     ...voice.encode,
@@ -215,7 +215,7 @@ function timelineOf({ timeline, format }: OutputRequest | WaveformRequest): Time
   return timeline ?? (format === 'voice' ? 'audio' : 'source');
 }
 
-/** Where the track ends by what the container says: on the source's clock, or on its own where a late beginning is dropped. */
+/** The track's end by the container: on the source's clock, or its own if its start is dropped. */
 function expectedEnd(
   output: OutputRequest | WaveformRequest,
   track: AudioTrack,
@@ -280,13 +280,13 @@ function planBitrate(
   return nearestBitrate(taken, format.quality[output.quality ?? 'high']);
 }
 
-/** The highest bitrate at which so many seconds fit a voice bubble, never under 12k. */
+/** The highest bitrate at which so many seconds fit a voice bubble, never below 12k. */
 export function bubbleBitrate(seconds: number): number {
   const kbps = (VOICE_BUBBLE_BYTES * 8) / 1000 / Math.max(1, seconds) - OGG_OVERHEAD_KBPS;
   return Math.max(VOICE_MIN_KBPS, Math.floor(kbps));
 }
 
-/** 16 bits for low and medium; otherwise as the source, where a lossy source counts as 16 and 24 is the most. */
+/** 16 bits for low and medium; otherwise the source's, at most 24; a lossy source counts as 16. */
 function planBitDepth({ quality = 'high' }: OutputRequest, track: AudioTrack): 16 | 24 {
   if (quality === 'low' || quality === 'medium') return 16;
   return track.isFloat || (track.bitDepth ?? 16) > 16 ? 24 : 16;
@@ -307,10 +307,10 @@ function encoderOf(output: OutputRequest, format: Format, track: AudioTrack): st
   }
 }
 
-/** Sample formats that WAV holds and everybody reads; the big-endian ones of MOV and AIFF are encoded anew. */
+/** Sample formats of WAV that everybody reads; big-endian ones of MOV and AIFF are encoded. */
 const WAV_CODECS = new Set(['pcm_u8', 'pcm_s16le', 'pcm_s24le', 'pcm_s32le', 'pcm_f32le', 'pcm_f64le']);
 
-/** ADTS has two bits for the profile (ISO/IEC 13818-7); ELD and xHE-AAC do not go into it. */
+/** ADTS has two bits for the profile (ISO/IEC 13818-7): ELD and xHE-AAC do not fit. */
 const AAC_PROFILES = new Set(['LC', 'HE-AAC', 'HE-AACv2']);
 
 function isCodecOf(format: Format, { codec, profile }: AudioTrack): boolean {
@@ -326,7 +326,7 @@ function planCopy(
   channels: number,
   sampleRate: number,
 ): CopyPlan | null {
-  // A cut inside a packet needs a decode, and one between packets is up to 64 ms off.
+  // A cut inside a packet needs a decode; between packets it is up to 64 ms off.
   const needsDecode =
     output.copy === 'never' ||
     output.normalize ||
@@ -339,19 +339,19 @@ function planCopy(
   if (needsDecode || !isCodecOf(format, track)) return null;
   if (format.quality === 'lossless')
     return isDepthWithin(output, track) ? { maxKbps: null, maxBytes: null } : null;
-  const askedKbps =
+  const requestedKbps =
     output.bitrate !== undefined
       ? parseBitrate(output.bitrate)
       : output.quality !== undefined
         ? format.quality[output.quality]
         : null;
-  // What the container says may be nominal; what was copied is measured.
-  if (askedKbps !== null && (track.bitrateKbps ?? 0) > askedKbps * NOMINAL_TOLERANCE) return null;
+  // The container's bitrate may be nominal; the copy's is measured.
+  if (requestedKbps !== null && (track.bitrateKbps ?? 0) > requestedKbps * NOMINAL_TOLERANCE) return null;
   const mustFit = output.format === 'voice' && output.bitrate === undefined;
-  return { maxKbps: askedKbps, maxBytes: mustFit ? VOICE_BUBBLE_BYTES : null };
+  return { maxKbps: requestedKbps, maxBytes: mustFit ? VOICE_BUBBLE_BYTES : null };
 }
 
-/** For lossless formats the depth stands where the others have a bitrate: more than asked for is encoded. */
+/** Lossless formats compare the depth, not the bitrate: more than requested is encoded. */
 function isDepthWithin(output: OutputRequest, track: AudioTrack): boolean {
   if (output.quality === undefined) return true;
   if (track.isFloat) return false;
@@ -359,7 +359,7 @@ function isDepthWithin(output: OutputRequest, track: AudioTrack): boolean {
   return output.quality === 'low' || output.quality === 'medium' ? depth <= 16 : depth <= 24;
 }
 
-/** What is made of a voice message that is too long for a bubble. */
+/** Options for a voice message that is too long for a bubble. */
 export interface RunChoice {
   /** Cut into notes that fit a bubble each. */
   readonly split: boolean;

@@ -1,4 +1,4 @@
-/** What is in a file: container, audio tracks, tags, chapters, cover. Everything here is the file's own word. */
+/** What is in a file, by its own metadata: container, audio tracks, tags, chapters, cover. */
 import { open } from 'node:fs/promises';
 import { MAX_COVER_PIXELS } from './command.ts';
 import { MediaFailure } from './failure.ts';
@@ -8,16 +8,16 @@ import { type Container, SNIFF_BYTES, sniffContainer } from './sniff.ts';
 import { missingEnd } from './truncation.ts';
 
 export interface AudioTrack {
-  /** Place among the audio tracks, from 0: what callers choose by. */
+  /** Index among the audio tracks, from 0: callers choose by it. */
   readonly index: number;
-  /** Place among all streams: what ffmpeg's statistics name. */
+  /** Index among all streams: ffmpeg's statistics use it. */
   readonly streamIndex: number;
   /** ffmpeg's name, such as `aac` or `pcm_s16le`. */
   readonly codec: string;
   readonly profile: string | null;
   /** As the container writes it, `eng` or `en`; null when undetermined. */
   readonly language: string | null;
-  /** 0 when the container announces a track that never comes. */
+  /** 0 when the container declares a track that never comes. */
   readonly channels: number;
   /** Hz; 0 likewise. */
   readonly sampleRate: number;
@@ -29,7 +29,7 @@ export interface AudioTrack {
   readonly isDefault: boolean;
   /** When the track begins, seconds after the container's first timestamp. */
   readonly startSeconds: number;
-  /** How long the container says that this track is; null where it says nothing or only estimates. */
+  /** The track's length by the container; null if missing or only estimated. */
   readonly declaredSeconds: number | null;
   readonly tags: Tags;
 }
@@ -51,9 +51,9 @@ interface Cover {
 export interface Probe {
   readonly container: Container;
   readonly sizeBytes: number;
-  /** Where the file's timestamp 0 lies on the source's clock. */
+  /** Where the file's timestamp 0 is on the source's clock. */
   readonly zeroSeconds: number;
-  /** Best guess for the whole file, for progress and estimates; null where there is not even one. */
+  /** Best guess for the whole file, for progress and estimates; null if there is none. */
   readonly durationSeconds: number | null;
   readonly tracks: readonly [AudioTrack, ...AudioTrack[]];
   readonly tags: Tags;
@@ -63,7 +63,7 @@ export interface Probe {
   readonly isAudioOnly: boolean;
 }
 
-/** What is known of a file from elsewhere, such as the playlist of a stream. */
+/** What is known of a file from other sources, such as the playlist of a stream. */
 type KnownOfFile =
   /** Where it begins on the source's clock, and how long it is. */
   | { readonly startSeconds: number; readonly durationSeconds: number }
@@ -72,7 +72,8 @@ type KnownOfFile =
 
 /**
  * @param file a regular local file.
- * @throws {MediaFailure} INVALID_VIDEO when it is no media, EXTRACTION_FAILED `no audio stream` when it holds none.
+ * @throws {MediaFailure} INVALID_VIDEO for no media, EXTRACTION_FAILED `no audio stream` for no
+ * audio.
  */
 export async function probe(
   tools: MediaTools,
@@ -86,7 +87,7 @@ export async function probe(
     throw new MediaFailure('INVALID_VIDEO', 'the first bytes are of no known container');
 
   const { answer, isEstimate } = await askFfprobe(tools, file, container, signal).catch(async (error) => {
-    // Of a file that was cut off before or within its index that is what there is to say.
+    // If the file was cut off before or within its index, report that instead.
     const missing = error instanceof MediaFailure ? await missingEnd(file, container, sizeBytes) : null;
     throw missing === null ? error : new MediaFailure('INVALID_VIDEO', missing, { cause: error });
   });
@@ -121,7 +122,7 @@ export async function probe(
   };
 }
 
-/** Where the file begins on the source's clock: second 0 where nothing is known, whatever its timestamps. */
+/** The file's start on the source's clock: second 0 if unknown, whatever its timestamps. */
 function startOf(known: KnownOfFile | undefined, { format }: FfprobeAnswer): number {
   if (known === undefined) return 0;
   return 'startSeconds' in known
@@ -175,7 +176,7 @@ const COVER_TYPES: Readonly<Record<string, Cover['mediaType']>> = { mjpeg: 'imag
 function findCover(streams: readonly FfprobeStream[]): Cover | null {
   for (const { index, codec_name = '', disposition, width = 0, height = 0 } of streams) {
     const mediaType = COVER_TYPES[codec_name];
-    // A picture over the limit is refused by the decoder, so that its size stays 0.
+    // The decoder refuses a picture over the limit, so that its size stays 0.
     const fits = width * height > 0 && width * height <= MAX_COVER_PIXELS;
     if (disposition.attached_pic === 1 && mediaType !== undefined && fits) {
       return { streamIndex: index, mediaType, width, height };
@@ -184,8 +185,8 @@ function findCover(streams: readonly FfprobeStream[]): Cover | null {
   return null;
 }
 
-// How long a container says that a track is, for limits, estimates and progress; what is answered
-// is counted.
+// A track's length by the container, for limits, estimates and progress; answers use counted
+// lengths.
 
 interface TrackContext {
   readonly answer: FfprobeAnswer;
@@ -201,7 +202,7 @@ function declaredDuration(stream: FfprobeStream, context: TrackContext): number 
   const ofTrack = tagged ?? stream.duration;
   const reported = ofTrack ?? answer.format.duration;
   if (container.declares === 'nowhere' || reported === undefined || isEstimate) return null;
-  // Matroska's tag and a file's duration are ends, not lengths: they count from the file's beginning.
+  // Matroska's tag and a file's duration are ends, not lengths: they count from its beginning.
   const isEnd = tagged !== undefined || ofTrack === undefined;
   return Math.max(0, reported - (isEnd ? startOffset(stream, answer) : 0));
 }

@@ -1,4 +1,4 @@
-/** One run of ffmpeg that makes files of a source, copied or encoded from one decode of each track, and what they are. */
+/** One run of ffmpeg that copies or encodes files of a source, with one decode of each track. */
 import { rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Command } from './command.ts';
@@ -17,17 +17,17 @@ export interface RenderedFile {
   readonly sizeBytes: number;
   /** Counted from samples or packets. */
   readonly durationSeconds: number;
-  /** Where the track ends on the source's clock, as far as it was read for it; null for a copy whose run does not tell, see {@link endOfCopy}. */
+  /** Where the track ends on the source's clock; null for some copies: {@link endOfCopy}. */
   readonly sourceSeconds: number | null;
-  /** Silence that was put in. */
+  /** Silence that was inserted. */
   readonly filledSeconds: number;
-  /** What a copy's packets hold, whatever their timestamps say; otherwise the duration. */
+  /** What a copy's packets hold, whatever their timestamps; otherwise the duration. */
   readonly heldSeconds: number;
   readonly packets: number;
   /** Measured from the packets. */
   readonly bitrateKbps: number;
   readonly copied: boolean;
-  /** Of a voice note: whether it has the form that all phones play. Anything else has no form to keep. */
+  /** Whether a voice note has the form that all phones play; other files have no form to keep. */
   readonly isInForm: boolean;
 }
 
@@ -63,7 +63,7 @@ export async function render(
     onSeconds,
     renditions.some(isPiped) ? takePcm : undefined,
   );
-  // Of several files it is the end of the longest.
+  // For several files it is the end of the longest.
   const endSeconds = renditions.length === 1 ? outSeconds : undefined;
   const files: RenderedFile[] = [];
   for (const [nth, rendition] of renditions.entries()) {
@@ -101,8 +101,8 @@ interface Form {
 const IN_FORM: Form = { isInForm: true };
 
 /**
- * Makes a voice note of what ffmpeg wrote.
- * @param samples that were encoded: ffmpeg's granule positions are a sample of 16 kHz off now and then
+ * Makes a voice note of ffmpeg's output.
+ * @param samples that were encoded: ffmpeg's granule positions may be off by a sample of 16 kHz
  */
 async function packed(
   from: string,
@@ -126,12 +126,12 @@ async function packed(
   } catch (error) {
     if (!(error instanceof BrokenOgg) || samples !== undefined) throw error;
   }
-  // A copy of packets of another kind, or with gaps between them: it is encoded.
+  // A copy of packets of another kind, or with gaps: it is encoded.
   await rename(from, to);
   return { isInForm: false };
 }
 
-/** What is missing in an MP4's last packet where it is long enough to be heard: at 8 kHz a packet is 128 ms. How much it is only the first encoding says. */
+/** An audible gap in an MP4's last packet (128 ms at 8 kHz): only the first encoding shows it. */
 function missingLead(
   { plan: { format, encode }, mode, leadSamples = 0 }: Rendition,
   statistics: TrackStatistics | undefined,
@@ -143,15 +143,15 @@ function missingLead(
 }
 
 /**
- * Where a copied track ends on the source's clock, by the end of the run that copied it. Elsewhere than in MP4 and MOV timestamps are rounded, and each
- * output rounds them in its own way: null.
+ * Where a copied track ends on the source's clock, by the end of its run. Null except in MP4 and
+ * MOV: other timestamps are rounded, by each output in its own way.
  */
 function endOfCopy({ probe }: Job, endSeconds: number | undefined): number | null {
   return probe.container.demuxer === 'mov' ? (endSeconds ?? null) : null;
 }
 
 /**
- * How far a run came on the source's clock, and what it filled there.
+ * How far a run came on the source's clock, and the silence that it inserted.
  * @param clock the rendition's number in the run's graph
  */
 export function clockOf(
@@ -173,8 +173,8 @@ export function clockOf(
 }
 
 /**
- * @param endSeconds where the run that made nothing but this file came to its end, on the source's clock
- * @throws {MediaFailure} when the file holds nothing although it has to, or is larger or longer than the job takes
+ * @param endSeconds where the run that made only this file ended, on the source's clock
+ * @throws {MediaFailure} when the file is empty but should not be, or exceeds the job's limits
  */
 export async function measureRendition(
   job: Job,
@@ -184,7 +184,7 @@ export async function measureRendition(
 ): Promise<Omit<RenderedFile, 'sourceSeconds' | 'filledSeconds' | 'isInForm'>> {
   const { size: sizeBytes } = await stat(path);
   if (statistics === undefined || statistics.packets === 0) {
-    // Of silence nothing was said, which does not fail a job.
+    // Silence has no words, which does not fail a job.
     if (plan.formatName === 'transcript') return { path, sizeBytes, ...NOTHING };
     throw emptiness(plan);
   }
@@ -219,12 +219,12 @@ export async function measureRendition(
 
 const NOTHING = { durationSeconds: 0, packets: 0, heldSeconds: 0, bitrateKbps: 0, copied: false };
 
-/** Of a packet, at the rate that the track is said to have: spectral band replication doubles it (ISO/IEC 14496-3). */
+/** Of a packet, at the track's declared rate: SBR doubles it (ISO/IEC 14496-3). */
 function aacFrameSamples({ track }: OutputPlan): number {
   return track.profile?.startsWith('HE-AAC') ? 2 * AAC_FRAME_SAMPLES : AAC_FRAME_SAMPLES;
 }
 
-/** Why a file without audio is none. */
+/** Why a file has no audio. */
 export function emptiness({ trim, track }: OutputPlan): MediaFailure {
   if (trim !== null) {
     return new MediaFailure(
@@ -237,7 +237,7 @@ export function emptiness({ trim, track }: OutputPlan): MediaFailure {
     : new MediaFailure('EXTRACTION_FAILED', `audio track ${track.index} holds no audio`);
 }
 
-/** ADTS has no place for the encoder's delay, so that a decoder gives out each packet whole; everywhere else the samples put in come out. */
+/** ADTS has no field for the encoder's delay, so decoders output each packet whole. */
 function countEncoded(
   { format, encode }: OutputPlan,
   { samples = 0, packets }: TrackStatistics,
@@ -250,12 +250,12 @@ function countEncoded(
 /** Whatever the source's rate was (RFC 7845 section 5.1). */
 const OPUS_RATE = 48_000;
 
-/** Where each packet's length is known without decoding it; elsewhere the last one's is not, or is cut in the decoder. */
+/** Where packet lengths are known without decoding; else the last one is not, or is cut. */
 const COUNTED_BY_PACKETS: ReadonlySet<string> = new Set(['adts', 'ipod', 'wav']);
 
 /**
- * An MP4 goes on to where its track ended, which the run has told; of a late beginning the end is rounded. Anything else is read again, which is quick: the
- * file holds nothing but the audio.
+ * An MP4 ends where its track ended, which the run reported; after a late beginning that is
+ * rounded. Other files are read again, which is quick: they hold only the audio.
  */
 async function countCopied(
   job: Job,

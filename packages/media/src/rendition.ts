@@ -29,25 +29,25 @@ export interface Rendition {
   readonly mode: 'copy' | 'encode';
   readonly bitrateKbps: number | null;
   readonly gain: Gain | null;
-  /** The track with that gain, to be encoded in place of the source's. */
+  /** The track with that gain, encoded instead of the source's. */
   readonly pcm: LevelledPcm | null;
-  /** Only this much of it is encoded; what does not begin at 0 is bare packets, without tags. */
+  /** Only this part is encoded; if it does not begin at 0, it is bare packets, without tags. */
   readonly stretch?: Parameters<typeof stretchFilters>[0];
-  /** Silence before it that the file hides, so that its last packet is full: see {@link leadFilter}. Default none. */
+  /** Hidden silence before it, to fill its last packet: see {@link leadFilter}. Default none. */
   readonly leadSamples?: number;
 }
 
 /** A run of ffmpeg, and where in it each rendition is. */
 interface RenditionCommand extends Command {
   readonly places: readonly {
-    /** Number of its output. Waveforms of the same sound have one between them. */
+    /** Number of its output. Waveforms of the same audio share one. */
     readonly output: number;
-    /** Number of its clock in the graph; of what is none of the graph's any. */
+    /** Number of its clock in the graph; any number if it is not in the graph. */
     readonly clock: number;
   }[];
 }
 
-/** @param renditions among which the waveforms are of one sound, since there is one pipe */
+/** @param renditions whose waveforms are of the same audio, since there is one pipe */
 export async function renditionCommand(
   job: Job,
   renditions: readonly Rendition[],
@@ -78,7 +78,7 @@ export async function renditionCommand(
     }
     const metadata = await writeMetadata(job, { plan, path, isBare: isBare(rendition) }, inputs.length);
     if (metadata.file !== null) inputs.push({ file: metadata.file, demuxer: 'ffmetadata' });
-    // Bounds for what lies about its length; whether they were reached is checked afterwards.
+    // Bounds for sources that declare a wrong length; checked later for whether they were reached.
     const longest = ['-t', String(job.maxAudioSeconds + 2)];
     const options = [...sound, ...metadata.options, ...muxerOptions(rendition), ...longest];
     if (isPiped(rendition)) {
@@ -95,12 +95,12 @@ export async function renditionCommand(
   return { inputs, outputs, places, graph: filterGraph(job, branches) };
 }
 
-/** Whether it is made of PCM that comes through standard output, in place of a file. */
+/** Whether it is made of PCM from standard output, instead of a file. */
 export function isPiped({ plan }: Pick<Rendition, 'plan'>): boolean {
   return plan.samplesPerPixel !== null;
 }
 
-/** Waveforms of the same sound share a run's one pipe. */
+/** Waveforms of the same audio share a run's one pipe. */
 export function soundOf({ plan: { track, trim, timeline } }: Pick<Rendition, 'plan'>): string {
   return [track.streamIndex, trim?.startSeconds, trim?.endSeconds, timeline].join(' ');
 }
@@ -128,24 +128,24 @@ function isBare({ stretch }: Rendition): boolean {
 function encoderOptions({ plan: { encode, formatName }, bitrateKbps }: Rendition): string[] {
   const options = ['-c:a', encode.encoder];
   if (bitrateKbps !== null) options.push('-b:a', `${bitrateKbps}k`);
-  // Above 20 kHz the encoder finds nothing to spend bits on: without the cutoff 320k ends at 270k.
+  // Above 20 kHz the encoder has nothing to spend bits on: 320k would end at 270k.
   if (encode.encoder === 'aac' && (bitrateKbps ?? 0) >= 256) options.push('-cutoff', '20000');
   if (encode.encoder === 'flac') options.push('-sample_fmt', encode.bitDepth === 24 ? 's32' : 's16');
-  // SILK, for music too: above complexity 6 libopus looks at what it hears, and changes its mode.
+  // SILK, for music too: above complexity 6 libopus analyses the audio, and changes its mode.
   if (formatName === 'voice') {
     options.push('-application', 'voip', '-compression_level', '6', '-frame_duration', '20');
   }
   return options;
 }
 
-/** A track that begins late in its container would keep that delay as silence or as an empty edit. */
+/** A track that begins late would keep that delay as silence or as an empty edit. */
 function copyOptions({ track }: OutputPlan): string[] {
   return track.startSeconds > 0.1 ? ['-avoid_negative_ts', 'make_zero'] : [];
 }
 
 function muxerOptions(rendition: Rendition): string[] {
   const { format } = rendition.plan;
-  // bitexact: no version of ffmpeg and no time of day in the file, so that the same job gives the same bytes.
+  // bitexact: no version of ffmpeg and no time in the file, so the same job gives the same bytes.
   const options = ['-fflags', '+bitexact', '-flags:a', '+bitexact'];
   if (format.muxer === 'ipod') options.push('-movflags', '+faststart');
   if (format.muxer === 'mp3') {

@@ -1,4 +1,4 @@
-/** What ffmpeg has to have been built with, derived from what plans and commands are made of: nothing is listed twice. */
+/** What ffmpeg must be built with, derived from plans and commands: nothing is listed twice. */
 import { FormatName, qualities } from 'soundpost-contract/formats';
 import { OutputRequest, TranscriptRequest } from 'soundpost-contract/output-request';
 import { DECODER_FAMILIES } from './command.ts';
@@ -9,7 +9,7 @@ import { type OutputPlan, planAny, planOutput } from './plan.ts';
 import type { Probe } from './probe.ts';
 import { containers } from './sniff.ts';
 
-/** A version from which on the limiter can take its look-ahead out again (`alimiter=latency`), which a levelled output needs. */
+/** The first version with `alimiter=latency`, which removes the look-ahead of a levelled output. */
 export const OLDEST_FFMPEG = '5.1';
 
 interface Requirements {
@@ -18,20 +18,21 @@ interface Requirements {
   readonly demuxers: readonly string[];
   readonly filters: readonly string[];
   readonly protocols: readonly string[];
-  /** By family: of each at least one decoder. */
+  /** By family: at least one decoder of each. */
   readonly decoders: Readonly<Record<string, readonly string[]>>;
-  /** ffmpeg lists none of them, so that only our own build can be held to this (script/ffmpeg-flags.ts). */
+  /** ffmpeg lists none of them, so only our own build can be checked (script/ffmpeg-flags.ts). */
   readonly parsers: readonly string[];
   readonly bitstreamFilters: readonly string[];
 }
 
-/** Besides those of the formats: to measure, for waveforms, to read a cover, and for sound that changes its form. */
+/** Besides the formats': for measuring, waveforms, covers, and audio that changes its format. */
 const OTHER_MUXERS = ['null', 's16le', 'data', UNIFORM_MUXER];
-/** Besides those of sources: tags and chapters are handed over in one. */
+/** Besides those of sources: tags and chapters are passed in one. */
 const OTHER_DEMUXERS = ['ffmetadata'];
 /**
- * No file is opened by these. libavformat asks them what a stream is that its container does not name (WAV, program and transport streams:
- * set_codec_from_probe_data in libavformat/demux.c), and takes the sound of DV out of its pictures.
+ * They open no file. libavformat identifies unnamed streams by them (WAV, program and transport
+ * streams: set_codec_from_probe_data in libavformat/demux.c), and takes DV's audio from its
+ * pictures.
  */
 const INNER_DEMUXERS = [
   'dts',
@@ -49,16 +50,16 @@ const INNER_DEMUXERS = [
 const AUDIO_PARSERS = [
   ...['aac', 'aac_latm', 'ac3', 'amr', 'dca', 'flac', 'g723_1', 'gsm', 'mlp', 'mpegaudio', 'opus', 'vorbis'],
 ];
-/** A file's clock starts with its earliest stream, which is often a picture. The last two are of covers. */
+/** A file's clock starts with its earliest stream, often a picture. The last two are for covers. */
 const VIDEO_PARSERS = [
   ...['av1', 'h263', 'h264', 'hevc', 'mpeg4video', 'mpegvideo', 'vc1', 'vp3', 'vp8', 'vp9', 'mjpeg', 'png'],
 ];
-/** Ends the search for what a stream is once its header has come by, instead of after ten megabytes. */
+/** Ends the search for a stream's type after its header, instead of after ten megabytes. */
 const BITSTREAM_FILTERS = ['extract_extradata'];
-/** Inputs and outputs are files, progress and what is measured come through pipes. */
+/** Inputs and outputs are files; progress and measurements come through pipes. */
 const PROTOCOLS = ['file', 'pipe'];
 
-/** A source for which every part of a filter graph is needed: it is mixed down, resampled, cut and levelled. */
+/** A source that needs all of a filter graph: mixed down, resampled, cut and levelled. */
 const SOURCE: Probe = {
   container: { name: 'wav', demuxer: 'wav', declares: 'header' },
   sizeBytes: 1,
@@ -112,7 +113,7 @@ export function requirements(): Requirements {
   };
 }
 
-/** All that is done to a track between its decoder and two encoders, one of which works on a stretch of it. */
+/** All between a track's decoder and two encoders, one of which encodes a stretch of it. */
 function filtersOf(plan: OutputPlan): string[] {
   const levelled = `${branchFilters(plan, { gainDb: 1, ceilingDbtp: -1 })},${ebur128('true')}`;
   const stretched = stretchFilters({ startSample: 1, endSample: null });

@@ -1,6 +1,6 @@
 /**
- * The only place that starts ffmpeg and ffprobe. A run has one owner: it is started in a process group of its own, ends
- * with the first reason that ends it, and leaves no process behind.
+ * The only place that starts ffmpeg and ffprobe. A run has one owner: it has its own process group,
+ * ends for the first reason given, and leaves no process behind.
  */
 import { lstat, writeFile } from 'node:fs/promises';
 import { deadline } from 'soundpost-base/deadline';
@@ -32,27 +32,27 @@ const SECOND = 1000;
 /** ffmpeg ends a run tidily on SIGTERM, but not while it waits in an open(2) or a read(2). */
 const TERM_TO_KILL_MS = 2 * SECOND;
 
-/** ffmpeg reports at least each half second; a run that says nothing for this long hangs. */
+/** ffmpeg reports at least every half second; a run that is silent for this long hangs. */
 const STALL_MS = 30 * SECOND;
 
 export interface MediaTools {
-  /** Absolute, for a sandbox shows nothing else outside of the system's own folders. */
+  /** Absolute: of other folders than the system's, a sandbox shows nothing else. */
   readonly ffmpegPath: string;
   readonly ffprobePath: string;
-  /** The built start.c, where there is one: it starts the tools, and sets their limits. Without it there is no level `landlock`. */
+  /** The built start.c: starts tools and sets their limits. Level `landlock` needs it. */
   readonly starterPath?: string | undefined;
   /**
-   * Without a starter: command prefix for both tools, such as `['setpriv', '--pdeathsig', 'KILL', '--']`: it has to exec or to stay the parent of
-   * what follows, pass descriptors on, and see to it that the tool ends with this process.
+   * Without a starter: prefix for both tools, such as `['setpriv', '--pdeathsig', 'KILL', '--']`.
+   * It execs or stays the parent, passes descriptors on, and ends the tool with this process.
    */
   readonly launcher: readonly string[];
-  /** From `detectSandbox`; left out: none, and no limits. */
+  /** From `detectSandbox`; omitted: none, and no limits. */
   readonly sandbox?: Sandbox;
-  /** Told of each run. */
+  /** Called for each run. */
   readonly watch?: Parameters<typeof watchedRun>[0];
 }
 
-/** What a search for the tools comes to. */
+/** The result of searching for the tools. */
 export type FoundTools =
   | {
       readonly tools: Omit<MediaTools, 'sandbox'>;
@@ -61,14 +61,14 @@ export type FoundTools =
     }
   | {
       readonly tools: undefined;
-      /** What is not there, as a sentence. */
+      /** What is missing, as a sentence. */
       readonly missing: string;
     };
 
 export interface RunLimits {
   /** Ends the run and rejects with its reason. */
   readonly signal: AbortSignal;
-  /** The longest that the run may take in all. */
+  /** The longest that the run may take in total. */
   readonly wallLimitMs: number;
   /** What a sandbox lets the run reach; default nothing. */
   readonly access?: FileAccess;
@@ -76,28 +76,28 @@ export interface RunLimits {
   readonly maxMemoryBytes?: number;
   /** Time on processors, seconds; default the wall limit. */
   readonly maxCpuSeconds?: number;
-  /** How long each file may become that is written; default 0, which leaves the pipes. */
+  /** How long each written file may become; default 0, which leaves the pipes. */
   readonly maxFileBytes?: number;
 }
 
 interface RunOptions extends RunLimits {
   readonly onProgress?: (progress: Progress) => void;
-  /** Takes what the tool writes to standard output; left out, it is thrown away. */
+  /** Takes the tool's standard output; omitted: it is discarded. */
   readonly onStdout?: (chunk: Buffer) => void;
   /** Takes what the tool writes to standard error, besides what is kept of it. */
   readonly onStderr?: (chunk: Buffer) => void;
 }
 
 interface RunResult {
-  /** The last 64 KiB, with ffmpeg's closing statistics. For parsing and logs, never for callers: it holds paths. */
+  /** The last 64 KiB, with ffmpeg's statistics. For parsing and logs only, since it holds paths. */
   readonly stderr: string;
   readonly lastProgress: Progress;
 }
 
 /**
  * Runs ffmpeg with arguments from `composeArguments`.
- * @throws {ToolFailure} when it ends in any other way than exit code 0 with its outputs whole; the signal's reason when it was aborted;
- * another error when it could not be started.
+ * @throws {ToolFailure} unless it exits with code 0 and whole outputs; the signal's reason when it
+ * was aborted; another error when it could not be started.
  */
 export async function runFfmpeg(
   tools: MediaTools,
@@ -119,14 +119,14 @@ export async function runFfmpeg(
   });
 }
 
-/** A disk that is full when a small file is flushed at its end: ffmpeg says so, and exits with 0. */
+/** If the disk is full when a small file is flushed at its end, ffmpeg says so but exits with 0. */
 const UNFINISHED = /^Error (writing trailer of|closing file) /m;
 
 interface FfprobeOptions extends RunLimits {
   readonly maxStdoutBytes: number;
 }
 
-/** Runs ffprobe; its standard output is in the answer. Rejects as {@link runFfmpeg} does. */
+/** Runs ffprobe and returns its standard output. Rejects as {@link runFfmpeg} does. */
 export async function runFfprobe(
   tools: MediaTools,
   args: readonly string[],
@@ -150,7 +150,7 @@ export async function runFfprobe(
 
 const NO_FILES: FileAccess = { reads: [], writes: [] };
 
-/** The tool, with what ends it with this process and keeps it to what it needs. */
+/** The tool, with prefixes that tie it to this process and confine it. */
 function confined(
   { launcher, sandbox, starterPath }: MediaTools,
   tool: string,
@@ -178,7 +178,7 @@ function confined(
 }
 
 /**
- * A FIFO or a device under the input's name would hang the tool for ever, and a symbolic link could lead anywhere.
+ * A FIFO or device would hang the tool for ever, and a symbolic link could lead anywhere.
  * @throws {MediaFailure} INVALID_VIDEO when the path is no regular file.
  */
 export async function requireRegularFile(path: string): Promise<{ sizeBytes: number }> {
@@ -195,7 +195,7 @@ async function supervise(
   stallMs: number | undefined,
   maxStdoutBytes = Number.POSITIVE_INFINITY,
 ): Promise<RunResult> {
-  // A sandbox shows files that are there.
+  // A sandbox can show only files that exist.
   for (const file of options.access?.writes ?? []) await writeFile(file, '', { flag: 'a', mode: 0o600 });
   options.signal.throwIfAborted();
 
@@ -242,17 +242,17 @@ async function supervise(
   }
 }
 
-/** What launchers say of a program that is not there; the tools' own names never stand first in a line like this. */
+/** What launchers report of a missing program; the tools' own names never begin such a line. */
 const NOT_STARTED =
   /^(prlimit|setpriv|soundpost-start|env|bwrap|\/bin\/sh|sh): .*(failed to execute|execvp|not found)/m;
 
-/** The same error as without a launcher, so that nobody takes a missing tool for a faulty file. */
+/** The same error as without a launcher, so that a missing tool is not taken for a faulty file. */
 function notStarted(tool: string): Error {
   return Object.assign(new Error(`${tool} could not be started`), { code: 'ENOENT' });
 }
 
 function badEnding({ code, signal }: Exit): BadEnding | undefined {
-  // A launcher that stays the parent answers for a tool that a signal ended by 128 and the signal's number (POSIX 2.8.2).
+  // A launcher that stays the parent exits with 128 plus the tool's signal (POSIX 2.8.2).
   const ended = signal ?? SIGNALS.get((code ?? 0) - 128);
   if (ended !== undefined) return { kind: 'signal', signal: ended };
   return code === 0 || code === null ? undefined : { kind: 'exit', code };

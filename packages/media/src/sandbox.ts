@@ -2,8 +2,9 @@
 import { resolve } from 'node:path';
 
 /**
- * - `bubblewrap`: no network, no files but the tool's own, the run's input and its outputs, no other process, and few system calls (seccomp.ts);
- * - `landlock`: the same by Landlock and the same system calls, in no process but the tool's own (start.c), but among the machine's processes;
+ * - `bubblewrap`: no network, few files (tool, input, outputs), no other process, few calls
+ * (seccomp.ts);
+ * - `landlock`: the same by Landlock (start.c), but among the machine's processes;
  * - `none`: only the rules on demuxers and protocols.
  */
 export const sandboxLevels = ['bubblewrap', 'landlock', 'none'] as const;
@@ -11,38 +12,38 @@ export type SandboxLevel = (typeof sandboxLevels)[number];
 
 export interface Sandbox {
   readonly level: SandboxLevel;
-  /** Whether {@link ResourceLimits} hold: the starter sets them, or util-linux's prlimit. */
+  /** Whether {@link ResourceLimits} hold: set by the starter, or by util-linux's prlimit. */
   readonly hasLimits: boolean;
   /** Whether the system's programs and libraries are shown, for a tool that is linked with them. */
   readonly showsSystem: boolean;
 }
 
-/** What a run has to reach; everything else is out of its sight. */
+/** What a run needs to reach; everything else is hidden. */
 export interface FileAccess {
   readonly reads: readonly string[];
-  /** Files, which exist: nothing else can be made. */
+  /** Existing files: no others can be created. */
   readonly writes: readonly string[];
 }
 
 interface ResourceLimits {
-  /** Heap, stacks and other private memory. Code of shared libraries, about 50 MB of ffmpeg's, comes on top. */
+  /** Heap, stacks and other private memory; not the code of shared libraries, about 50 MB. */
   readonly memoryBytes: number;
   /** Time on processors, of all threads together. */
   readonly cpuSeconds: number;
-  /** How long each of the files may become that are written. */
+  /** How long each written file may become. */
   readonly fileBytes: number;
 }
 
-/** Most of what one run needs is 310 MB, for a frame of 8K with alpha; with its libraries a run stays under 512 MiB. */
+/** The largest need is 310 MB, for an 8K frame with alpha; with libraries it is below 512 MiB. */
 export const MEMORY_BYTES = 448 * 1024 * 1024;
 
 /** ffmpeg holds up to ten: input, metadata, outputs, pipes. */
 const OPEN_FILES = 64;
 
-/** Between the signal that ffmpeg ends tidily on, and the one that it cannot refuse. */
+/** Between the signal that ffmpeg handles and the one that it cannot refuse. */
 const CPU_GRACE_SECONDS = 5;
 
-/** Where programs and their libraries lie; what a system does not have is left out. */
+/** Where programs and their libraries are; missing folders are left out. */
 const SYSTEM_FOLDERS = [
   '/usr',
   '/lib',
@@ -56,13 +57,13 @@ const SYSTEM_FOLDERS = [
 
 const DEVICES = ['/dev/null', '/dev/urandom'];
 
-/** Who the tool is inside: nobody, also where the service runs as root. */
+/** The tool's user inside: nobody, even if the service runs as root. */
 const NOBODY = '65534';
 
-/** Of the tool's descriptors, the one that its sandbox reads the filter from. */
+/** The tool's descriptor from which its sandbox reads the filter. */
 export const FILTER_DESCRIPTOR = 5;
 
-/** Each with its name of prlimit(1), where the tool is told by a signal, and where it ends. */
+/** Names of prlimit(1), with the limit that signals the tool and the limit that ends it. */
 export function limitRows({
   memoryBytes,
   cpuSeconds,
@@ -79,12 +80,11 @@ export function limitRows({
   ];
 }
 
-/** Command prefix that sets limits. */
 export function prlimit(limits: ResourceLimits): string[] {
   return ['prlimit', ...limitRows(limits).map(([name, soft, hard]) => `--${name}=${soft}:${hard}`), '--'];
 }
 
-/** Command prefix of the level `bubblewrap`. @param tool absolute, for it may lie outside of the system's folders */
+/** Command prefix of level `bubblewrap`. @param tool absolute: it may be in any folder */
 export function bubblewrap(tool: string, { reads, writes }: FileAccess, showsSystem: boolean): string[] {
   return [
     'bwrap',
@@ -92,7 +92,7 @@ export function bubblewrap(tool: string, { reads, writes }: FileAccess, showsSys
     ...['--die-with-parent', '--cap-drop', 'ALL', '--seccomp', String(FILTER_DESCRIPTOR)],
     ...(showsSystem ? SYSTEM_FOLDERS : []).flatMap((folder) => ['--ro-bind-try', folder, folder]),
     ...DEVICES.flatMap((device) => ['--dev-bind', device, device]),
-    // One that is not there is missed when it is to start, and not blamed on the input.
+    // A missing one fails to start, and is not blamed on the input.
     ...['--ro-bind-try', tool, tool],
     ...absolute(writes).flatMap((path) => ['--bind', path, path]),
     ...absolute(reads).flatMap((path) => ['--ro-bind', path, path]),

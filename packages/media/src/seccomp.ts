@@ -1,9 +1,9 @@
 /**
- * The system calls that ffmpeg and ffprobe may make, as a program for seccomp (Linux, Documentation/userspace-api/seccomp_filter.rst): what is not listed is refused.
- * With it a run is one process with threads, and has no memory but its own private one and its files.
+ * The system calls of ffmpeg and ffprobe, as a program for seccomp, which refuses others (Linux,
+ * Documentation/userspace-api/seccomp_filter.rst): one process, its own memory and its files.
  */
 
-/** The call's number on x86-64 (arch/x86/entry/syscalls) and on the others, arm64 among them (include/uapi/asm-generic/unistd.h). */
+/** Numbers on x86-64 (arch/x86/entry/syscalls) and others (include/uapi/asm-generic/unistd.h). */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined];
 
 const ALLOWED: Readonly<Record<string, Numbers>> = {
@@ -138,7 +138,7 @@ const RETURN = 0x06;
 
 const NUMBER = 0;
 const ARCHITECTURE = 4;
-/** The lower half of an argument: the calls that are looked at read no more of it. */
+/** The lower half of an argument: the checked calls read no more of it. */
 const argument = (nth: number): number => 16 + 8 * nth;
 
 interface Instruction {
@@ -192,7 +192,7 @@ function compose(arch: string): Buffer {
     { code: AND, k: SHARED_MEMORY },
     { code: IF_EQUAL, k: SHARED_MEMORY, yes: 'refuse', no: 'allow' },
 
-    // Not who is told of what happens to a descriptor, and by which signal.
+    // Not the choice of who is notified about a descriptor, and by which signal.
     { label: 'fcntl', code: LOAD, k: argument(1) },
     { code: IF_EQUAL, k: F_DUPFD_CLOEXEC, yes: 'allow' },
     { code: IF_GREATER, k: F_SETFL, yes: 'refuse', no: 'allow' },
@@ -200,11 +200,11 @@ function compose(arch: string): Buffer {
     { label: 'prctl', code: LOAD, k: argument(0) },
     { code: IF_EQUAL, k: PR_SET_NAME, yes: 'allow', no: 'refuse' },
 
-    // Not of others.
+    // Not of other processes.
     { label: 'prlimit64', code: LOAD, k: argument(0) },
     { code: IF_EQUAL, k: 0, yes: 'allow', no: 'refuse' },
 
-    // Its arguments lie in memory, where no filter sees them; libraries take clone when there is no such call.
+    // Its arguments are in memory, which no filter sees; libraries use clone when it is missing.
     { label: 'clone3', code: RETURN, k: 0x0005_0000 + ENOSYS },
     { label: 'refuse', ...REFUSE },
     { label: 'allow', code: RETURN, k: 0x7fff_0000 },

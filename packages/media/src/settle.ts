@@ -1,4 +1,4 @@
-/** Whether a file that was made is what was asked for, and another one where it is not. */
+/** Whether a file is what was requested, and another one where it is not. */
 
 import type { CommandInput } from './command.ts';
 import { inputOf, type Job, runOnInput } from './input-run.ts';
@@ -8,26 +8,26 @@ import type { Rendition } from './rendition.ts';
 import { endsEarly, keepsClock } from './timeline.ts';
 import { flvEnd, missingEnd } from './truncation.ts';
 
-/** Encodes again what turned out not to be what was asked for: a copy off the clock or with too high a bitrate, a voice message of the wrong size. */
+/** Encodes again a copy off the clock or over its bitrate, or a voice message of a wrong size. */
 export async function settle(
   job: Job,
-  wish: Rendition,
+  request: Rendition,
   made: RenderedFile,
   ends: TrackEnds,
 ): Promise<RenderedFile> {
-  const { copy, encode } = wish.plan;
+  const { copy, encode } = request.plan;
   if (made.copied) {
-    const isAsked =
+    const isAsRequested =
       made.isInForm &&
       (copy?.maxKbps == null || made.bitrateKbps <= copy.maxKbps) &&
       (copy?.maxBytes == null || made.sizeBytes <= copy.maxBytes);
-    if (isAsked) {
-      const sourceSeconds = made.sourceSeconds ?? (await ends.of(wish.plan));
-      if (copyKeepsClock(wish.plan, made, sourceSeconds)) return { ...made, sourceSeconds };
+    if (isAsRequested) {
+      const sourceSeconds = made.sourceSeconds ?? (await ends.of(request.plan));
+      if (copyKeepsClock(request.plan, made, sourceSeconds)) return { ...made, sourceSeconds };
     }
   }
-  const file = made.copied ? await renderAnew(job, { ...wish, mode: 'encode' }) : made;
-  return encode.bubbleKbps === null ? file : fitBubble(job, wish, file, encode.bubbleKbps);
+  const file = made.copied ? await renderAnew(job, { ...request, mode: 'encode' }) : made;
+  return encode.bubbleKbps === null ? file : fitBubble(job, request, file, encode.bubbleKbps);
 }
 
 function copyKeepsClock(
@@ -44,23 +44,23 @@ function copyKeepsClock(
   });
 }
 
-/** How much of a voice bubble is used at the least where the bitrate was lowered for it (decisions A3). */
+/** The least share of a voice bubble to use if the bitrate was lowered for it (decisions A3). */
 const BUBBLE_USE = 0.9;
-/** Encodings besides the first, before one that is known to fit is made again. */
+/** Encodings besides the first, until the best one known to fit is made again. */
 const MAX_FITTINGS = 2;
-/** kbit/s between two bitrates that are tried: SILK spends a tenth more on noise for one of them. */
+/** kbit/s between attempts: SILK spends a tenth more on noise for one of two such neighbours. */
 const BITRATE_STEP = 0.25;
 
-/** The container's duration was wrong, or the encoder went over its bitrate or stayed under it: the size of what was made says better. */
+/** Goes by the size of what was made: the declared duration or the bitrate may have been wrong. */
 export async function fitBubble(
   job: Job,
-  wish: Rendition,
+  request: Rendition,
   made: RenderedFile,
   wantedKbps: number,
 ): Promise<RenderedFile> {
   const lowest = bubbleBitrate(Number.POSITIVE_INFINITY);
   let file = made;
-  let kbps = wish.bitrateKbps ?? wantedKbps;
+  let kbps = request.bitrateKbps ?? wantedKbps;
   // The highest bitrate that is known to fit, and the lowest that is known not to.
   let enough = lowest;
   let tooMuch = wantedKbps + BITRATE_STEP;
@@ -81,10 +81,10 @@ export async function fitBubble(
     const scaled = kbps + missing / Math.max(1, bytesPerKbps);
     const stepped = Math.round(scaled / BITRATE_STEP) * BITRATE_STEP;
     kbps = Math.max(fits ? kbps + BITRATE_STEP : lowest, Math.min(tooMuch - BITRATE_STEP, stepped));
-    file = await renderAnew(job, { ...wish, mode: 'encode', bitrateKbps: kbps });
+    file = await renderAnew(job, { ...request, mode: 'encode', bitrateKbps: kbps });
   }
   if (file.sizeBytes <= VOICE_BUBBLE_BYTES || kbps <= lowest) return file;
-  return renderAnew(job, { ...wish, mode: 'encode', bitrateKbps: enough });
+  return renderAnew(job, { ...request, mode: 'encode', bitrateKbps: enough });
 }
 
 /** A note of a run: a whole Ogg stream inside the run's file. */
@@ -103,31 +103,31 @@ export function wholeOf({ sizeBytes, durationSeconds }: RenderedFile): NotePart 
 
 export async function renderAnew(
   job: Job,
-  wish: Rendition,
+  request: Rendition,
   onSeconds: (seconds: number) => void = () => {},
 ): Promise<RenderedFile> {
-  const [file] = await render(job, [wish], onSeconds);
+  const [file] = await render(job, [request], onSeconds);
   if (file === undefined) throw new Error('a run made no file');
   return file;
 }
 
-// Where a source and its tracks end, and whether that is where they should.
+// Where a source and its tracks end, and whether that is too early.
 
-/** What is missing of a file that was cut off; null where it is whole, or nobody can tell. */
+/** What is missing of a truncated file; null if it is whole, or unknown. */
 export async function truncationOf(job: Job): Promise<string | null> {
   const { container, sizeBytes } = job.probe;
   const missing = await missingEnd(job.input, container, sizeBytes);
   if (missing !== null || container.demuxer !== 'flv') return missing;
   const said = await flvEnd(job.input, sizeBytes);
   if (said === null) return null;
-  // Of some pictures only a decoder knows the size, without which they are not copied.
+  // Some pictures' size is known to a decoder only; without it they are not copied.
   const end = await endOf(job, { ...inputOf(job), withVideo: true }, '0:v?', '0:a?');
   return endsEarly(end, said.declaredSeconds, said.isWhole)
     ? `the file is truncated: it ends at ${end.toFixed(1)} s of ${said.declaredSeconds.toFixed(1)} s`
     : null;
 }
 
-/** Where tracks end: each is asked for once, and what was counted on the way is not asked for. */
+/** Where tracks end: each is measured once, and not at all if a run has counted it. */
 export class TrackEnds {
   readonly #job: Job;
   readonly #known = new Map<number, number>();
@@ -136,7 +136,7 @@ export class TrackEnds {
     this.#job = job;
   }
 
-  /** @param seconds as the run that made a file of the plan counted them; null where it did not */
+  /** @param seconds as the run that made a file of the plan counted them; null if it did not */
   note({ track, trim }: OutputPlan, seconds: number | null): void {
     if (trim === null && seconds !== null) this.#known.set(track.streamIndex, seconds);
   }

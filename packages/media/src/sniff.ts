@@ -1,12 +1,12 @@
 /**
- * What a file is by its first bytes, never by its name. The answer is ffmpeg's only allowed demuxer: left to guess, it
- * opens a playlist under a media name and reads the files that the playlist lists.
+ * Identifies a file by its first bytes, never by its name. The answer is ffmpeg's only allowed
+ * demuxer: otherwise it guesses, and a playlist under a media name reads the files that it lists.
  */
 
-/** How much of a file's head {@link sniffContainer} wants. */
+/** How much of a file's head {@link sniffContainer} reads. */
 export const SNIFF_BYTES = 64 * 1024;
 
-/** Whether a container says how long its audio is; otherwise what ffprobe reports comes from the last timestamps or a bitrate. */
+/** Whether a container has its length; else ffprobe takes the last timestamps or a bitrate. */
 type DeclaresDuration = 'header' | 'nowhere';
 
 export interface Container {
@@ -79,7 +79,7 @@ const MAGICS: readonly Magic[] = [
   { at: 0, bytes: '\x0b\x77', container: container('ac3', 'ac3', 'nowhere') },
 ];
 
-/** Every one that {@link sniffContainer} answers, under one of its names. */
+/** All that {@link sniffContainer} can answer, each under one of its names. */
 export const containers: readonly Container[] = [
   ...MAGICS.map((magic) => magic.container),
   ...[MP4, MP3, AAC, LATM, EAC3, TRANSPORT_STREAM, MATROSKA],
@@ -132,13 +132,13 @@ function sniffMatroska(head: Uint8Array): Container | undefined {
 function sniffId3(head: Uint8Array): Container | undefined {
   if (!matches(head, 0, 'ID3') || head.length < 10) return undefined;
   const tagBytes = 10 + [6, 7, 8, 9].reduce((size, at) => size * 128 + (byteAt(head, at) & 0x7f), 0);
-  // A large picture pushes the audio out of sight; then it is what ID3 was made for.
+  // A large picture hides the audio: assume MP3, for which ID3 was made.
   if (tagBytes + 8 > head.length) return MP3;
   const audio = head.subarray(tagBytes);
   return sniffMagic(audio) ?? sniffAudioFrames(audio, 0) ?? MP3;
 }
 
-/** ISO/IEC 13818-1 packets of 188 bytes; 192 in AVCHD (a timestamp before each), 204 with error correction. */
+/** ISO/IEC 13818-1 packets: 188 bytes; AVCHD 192 (timestamp first), 204 with error correction. */
 function sniffTransportStream(head: Uint8Array): Container | undefined {
   const layouts = [
     { first: 0, size: 188 },
@@ -152,7 +152,7 @@ function sniffTransportStream(head: Uint8Array): Container | undefined {
   return fits ? TRANSPORT_STREAM : undefined;
 }
 
-/** MPEG audio or ADTS frames without any container: two headers in a row, because eleven set bits prove little. */
+/** MPEG audio or ADTS without a container: two headers in a row, as 11 set bits prove little. */
 function sniffAudioFrames(head: Uint8Array, at: number): Container | undefined {
   if (byteAt(head, at) !== 0xff || (byteAt(head, at + 1) & 0xe0) !== 0xe0) return undefined;
   const isAdts = (byteAt(head, at + 1) & 0xf6) === 0xf0; // ISO/IEC 13818-7: layer is always 0
@@ -165,7 +165,7 @@ function sniffAudioFrames(head: Uint8Array, at: number): Container | undefined {
   return isAdts ? AAC : MP3;
 }
 
-/** ISO/IEC 14496-3 section 1.7.2, AudioSyncStream: eleven bits of sync and thirteen of length. Three in a row, since the sync alone proves little. */
+/** ISO/IEC 14496-3 section 1.7.2: 11 bits of sync, 13 of length. Three, as sync proves little. */
 function sniffLatm(head: Uint8Array): Container | undefined {
   let at = 0;
   for (let frame = 0; frame < 3; frame += 1) {
@@ -181,7 +181,7 @@ function adtsFrameBytes(head: Uint8Array, at: number): number | undefined {
   return size > 7 ? size : undefined;
 }
 
-// ISO/IEC 11172-3 table: kbit/s by bitrate_index; layers II and III, and the lower set of ISO/IEC 13818-3.
+// ISO/IEC 11172-3: kbit/s by bitrate_index; layers II and III, and the lower set of 13818-3.
 const KBPS_V1: Readonly<Record<number, readonly number[]>> = {
   2: [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
   3: [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
@@ -189,7 +189,7 @@ const KBPS_V1: Readonly<Record<number, readonly number[]>> = {
 const KBPS_V2 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 const SAMPLE_RATES_V1 = [44100, 48000, 32000];
 
-/** Length of a frame of layer II or III, by its header; undefined for one that has none. */
+/** Length of a frame of layer II or III, by its header; undefined for a frame without one. */
 export function mpegFrameBytes(head: Uint8Array, at: number): number | undefined {
   const version = (byteAt(head, at + 1) >> 3) & 3; // 3: MPEG-1, 2: MPEG-2, 0: MPEG-2.5
   const layer = 4 - ((byteAt(head, at + 1) >> 1) & 3);
@@ -204,7 +204,7 @@ export function mpegFrameBytes(head: Uint8Array, at: number): number | undefined
 }
 
 function sniffAc3(head: Uint8Array, found: Container): Container | undefined {
-  // ATSC A/52 section 5.4: bsid is at most 10 in AC-3 and 16 in E-AC-3, at the same place of the header.
+  // ATSC A/52 section 5.4: bsid, at the same position, is at most 10 in AC-3, 16 in E-AC-3.
   const bsid = byteAt(head, 5) >> 3;
   if (bsid > 10 && bsid <= 16) return EAC3;
   return bsid <= 10 && byteAt(head, 4) >> 6 !== 3 ? found : undefined;

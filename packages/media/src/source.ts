@@ -1,12 +1,13 @@
-/** A source at an address comes to a local file: whole, the parts that its audio takes, or the segments of a stream. */
+/** Fetches a source to a local file: whole, only the parts of its audio, or a stream's segments. */
 import { join } from 'node:path';
 import { type Probe, probe } from './probe.ts';
 import type { EarlierTry, LocalSource, SourceRequest } from './source-request.ts';
 import { type StreamKind, streamKindOf } from './streams/detect.ts';
 
 /**
- * @throws {OutboundRefused} when the address, or one that it leads to, may not be reached; {OutboundFailed} when it cannot be fetched; {MediaFailure} when it
- *   is a stream that cannot be read; {ServiceError} DOWNLOAD_FAILED when a stream names an address that may not be reached; the signal's reason
+ * @throws {OutboundRefused} for an address, or a redirect, that is not allowed; {OutboundFailed};
+ * {MediaFailure} for a stream that cannot be read; {ServiceError} DOWNLOAD_FAILED for a stream that
+ * names an address that is not allowed; the signal's reason
  */
 export async function fetchSource(request: SourceRequest): Promise<LocalSource> {
   const source = await downloadFile(request.url, request, request.earlier);
@@ -15,7 +16,7 @@ export async function fetchSource(request: SourceRequest): Promise<LocalSource> 
 }
 
 interface DownloadedFile extends LocalSource {
-  /** Where it lies, after redirects. */
+  /** Its address after redirects. */
   readonly url: string;
 }
 
@@ -60,7 +61,7 @@ async function openStream(
   const stream = await fetchStream(playlist, request);
   if (!('fileUrl' in stream)) return { ...stream, path, name };
   const { fileUrl, zeroSeconds, isTrack, elsewhere } = stream;
-  // What is kept of an earlier try is the beginning of the source, and no file that a stream led to.
+  // An earlier attempt keeps the source's beginning, but no file that a stream led to.
   const { sizeBytes } = await downloadFile(fileUrl, request);
   const { tools, signal } = request;
   const probed = await probe(tools, path, { signal, known: { zeroSeconds } });

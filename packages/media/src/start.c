@@ -1,19 +1,20 @@
 /*
- * Starts tools for a process of Node and confines them. Forking copies the tables of a process's memory: 5 ms and more of Node's only thread, some
- * microseconds of this program. One of them stands beside a process of Node, started by it (starter.ts), and ends with it, tools first.
+ * Starts tools for a Node process and confines them. A fork copies tables of the process's memory:
+ * 5 ms or more of Node's only thread, microseconds here. starter.ts starts one per Node process,
+ * and it ends with Node, tools first.
  *
- * Standard input and output carry frames: a length (of what follows the header), a kind, a number of the run, each 32 bits in the machine's order.
- *
- *   to it    RUN      strings that end with NUL: "limit NAME SOFT HARD", "read PATH", "write PATH", "seccomp", "landlock", "arg WORD"
+ * Standard input and output carry frames: a length (of what follows the header), a kind and a run
+ * number, each 32 bits in the machine's order.
+ *   to it    RUN      strings that end with NUL: "limit NAME SOFT HARD", "read PATH", "write PATH",
+ *                     "seccomp", "landlock", "arg WORD"
  *            SIGNAL   32 bits: sent to the run's process group
  *            FILTER   for all runs: system calls that a tool may make, a classic BPF program
- *            BEAT     32 bits, milliseconds: ends the parent where no further one comes for so long
+ *            BEAT     32 bits, milliseconds: kills the parent if no other follows in that time
  *   from it  STDOUT, STDERR, PROGRESS   what the tool wrote to descriptors 1, 2 and 4
  *            ENDED    32 bits as wait(2) has them, once all of the above has been sent
- *
- * "landlock": the tool sees the files of "read" and "write" alone (Linux 5.13; from 6.7 on no TCP, from 6.12 on it can signal nobody outside), and
- * makes the system calls of the filter only. "seccomp" without it: descriptor 5 holds the filter, for bubblewrap. Nothing here needs a right.
- *
+ * "landlock": the tool sees only the files of "read" and "write" (Linux 5.13; since 6.7 no TCP,
+ * since 6.12 no signals to others), and makes only the filter's system calls. "seccomp" alone:
+ * descriptor 5 holds the filter, for bubblewrap. Nothing here needs privileges.
  * script/ffmpeg and the image build it: gcc -static -O2 -o soundpost-start start.c
  */
 #define _GNU_SOURCE
@@ -38,7 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* include/uapi/linux/landlock.h, of which the system's headers may be older than its kernel. */
+/* From include/uapi/linux/landlock.h: the system's headers may be older than its kernel. */
 #define LANDLOCK_CREATE_RULESET 444
 #define LANDLOCK_ADD_RULE 445
 #define LANDLOCK_RESTRICT_SELF 446
@@ -72,7 +73,7 @@ static int count;
 static struct sock_filter filter[BPF_MAXINSNS];
 static size_t filter_bytes;
 
-/* --- A tool, from the fork to its own code ------------------------------------------------------------------------ */
+/* --- A tool, from the fork to its own code --- */
 
 static void fail(const char *what, const char *which) {
   fprintf(stderr, "soundpost-start: %s%s: %s\n", what, which, strerror(errno));
@@ -105,7 +106,7 @@ static void limit(const char *value) {
 
 static uint64_t handled;
 
-/* All that the running kernel knows: what it learns later is not refused, and a filter of system calls stands behind it. */
+/* All that this kernel can restrict; the filter of system calls refuses more. */
 static int create_ruleset(void) {
   struct ruleset_attributes attributes = {0};
   int abi = syscall(LANDLOCK_CREATE_RULESET, NULL, 0, LANDLOCK_VERSION_FLAG);
@@ -187,7 +188,7 @@ static void become(const char *words, const char *end, const int *writers, pid_t
   fail("failed to execute ", argv[0]);
 }
 
-/* --- Frames --------------------------------------------------------------------------------------------------------- */
+/* --- Frames --- */
 
 static void end_all(void) {
   for (int at = 0; at < count; at++) {
@@ -196,13 +197,13 @@ static void end_all(void) {
   exit(0);
 }
 
-static int look_at_parent(void);
-static int looks_in_vain;
+static int check_parent(void);
+static int missed_beats;
 
-/* A parent that stands still takes nothing, and tools may have more to say than the way to it holds. */
+/* A stalled parent reads nothing, and tools may write more than the pipe to it holds. */
 static void wait_for_parent(void) {
   struct pollfd way = {.fd = 1, .events = POLLOUT};
-  if (poll(&way, 1, look_at_parent()) > 0) looks_in_vain = 0;
+  if (poll(&way, 1, check_parent()) > 0) missed_beats = 0;
 }
 
 static void send_frame(uint32_t kind, uint32_t number, const void *bytes, uint32_t length) {
@@ -233,13 +234,13 @@ static void receive(void *into, size_t length) {
   }
 }
 
-/* The run's pipes, of which the child has the ends to write to; nothing is left open of one that failed. */
+/* The run's pipes: the child gets the ends to write to. If one fails, all are closed. */
 static int open_pipes(int *readers, int *writers) {
   for (int at = 0; at < PIPES; at++) {
     int both[2];
     if (pipe2(both, O_CLOEXEC) == 0) {
       readers[at] = both[0];
-      /* Above the numbers that the child puts them at. */
+      /* Above the numbers that the child moves them to. */
       writers[at] = fcntl(both[1], F_DUPFD_CLOEXEC, FILTER_DESCRIPTOR + 1);
       close(both[1]);
       if (writers[at] >= 0) continue;
@@ -261,7 +262,7 @@ static void start(uint32_t number, const char *words, const char *end) {
     if (run.pid == 0) become(words, end, writers, starter);
     for (int at = 0; at < PIPES; at++) close(writers[at]);
     if (run.pid > 0) {
-      /* On both sides, so that a signal finds the group whoever comes first. */
+      /* In parent and child, so that a signal finds the group whichever runs first. */
       setpgid(run.pid, run.pid);
       runs[count++] = run;
       return;
@@ -272,10 +273,10 @@ static void start(uint32_t number, const char *words, const char *end) {
   send_frame(ENDED, number, &status, sizeof status);
 }
 
-/* --- The parent's event loop ---------------------------------------------------------------------------------------- */
+/* --- The parent's event loop --- */
 
-enum { LOOKS = 10 };
-static uint32_t patience_ms; /* 0: nobody asked for a watch */
+enum { CHECKS = 10 };
+static uint32_t patience_ms; /* 0: not watched */
 
 static int64_t now_ms(clockid_t clock) {
   struct timespec now;
@@ -283,7 +284,7 @@ static int64_t now_ms(clockid_t clock) {
   return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-/* By SIGSTOP or a debugger: it did not stand still by itself. */
+/* By SIGSTOP or a debugger: it did not stall by itself. */
 static int is_stopped(pid_t pid) {
   char path[32], stat[512] = "";
   snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -295,18 +296,18 @@ static int is_stopped(pid_t pid) {
   return state != NULL && (state[2] == 'T' || state[2] == 't');
 }
 
-/* Counts looks, not time that went by: when all of the machine stood still, nobody has looked either. @return milliseconds to the next one, -1: never */
-static int look_at_parent(void) {
+/* Counts checks, not time, which also passes while the machine stalls. @return ms to the next */
+static int check_parent(void) {
   static int64_t next;
   if (patience_ms == 0) return -1;
   int64_t now = now_ms(CLOCK_MONOTONIC);
   if (now >= next) {
-    next = now + patience_ms / LOOKS;
-    if (++looks_in_vain > LOOKS + 1) {
-      looks_in_vain = 0;
+    next = now + patience_ms / CHECKS;
+    if (++missed_beats > CHECKS + 1) {
+      missed_beats = 0;
       if (!is_stopped(getppid())) {
         dprintf(2, "{\"level\":60,\"time\":%lld,\"msg\":\"the event loop stood still for %u ms\"}\n", (long long)now_ms(CLOCK_REALTIME), patience_ms);
-        /* Nobody is left who could end it in order. */
+        /* Its event loop can no longer end it in order. */
         kill(getppid(), SIGKILL);
       }
     }
@@ -330,7 +331,7 @@ static void obey(void) {
     }
   } else if (header.kind == BEAT && header.length == sizeof patience_ms) {
     memcpy(&patience_ms, bytes, sizeof patience_ms);
-    looks_in_vain = 0;
+    missed_beats = 0;
   } else if (header.kind == FILTER && header.length <= sizeof filter) {
     memcpy(filter, bytes, header.length);
     filter_bytes = header.length;
@@ -339,7 +340,7 @@ static void obey(void) {
   }
 }
 
-/* Whatever a tool left behind in its group goes with it, before its number can be given to somebody else. */
+/* The rest of a tool's group ends with it, before its number can be reused. */
 static void collect(void) {
   for (int at = 0; at < count; at++) {
     struct run *run = &runs[at];
@@ -379,10 +380,10 @@ int main(void) {
     for (int at = 0; at < before * PIPES; at++) {
       waited[2 + at] = (struct pollfd){.fd = runs[at / PIPES].pipes[at % PIPES], .events = POLLIN};
     }
-    if (poll(waited, 2 + before * PIPES, look_at_parent()) < 0) continue;
+    if (poll(waited, 2 + before * PIPES, check_parent()) < 0) continue;
     if (waited[1].revents != 0) {
-      struct signalfd_siginfo told;
-      while (read(ended, &told, sizeof told) > 0) continue;
+      struct signalfd_siginfo notice;
+      while (read(ended, &notice, sizeof notice) > 0) continue;
       collect();
     }
     for (int at = 0; at < before * PIPES; at++) {

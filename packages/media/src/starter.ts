@@ -1,6 +1,6 @@
 /**
- * Tools are started by a small program beside this process (start.c), one a process: a fork of Node itself takes its only thread for 5 ms and 4.5 ms more
- * for each 100 MiB that it holds, twice a job.
+ * Starts tools by a small program (start.c), one per Node process: a fork of Node itself takes its
+ * only thread for 5 ms, and 4.5 ms more per 100 MiB of memory, twice a job.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { constants } from 'node:os';
@@ -33,7 +33,7 @@ export function startTool(path: string, command: ToolCommand, listeners: Listene
   return starterAt(path).run(command, listeners);
 }
 
-/** Has this process ended where it is not called again for so long, by a whole number of milliseconds. */
+/** Has this process killed if it is not called again within so many whole milliseconds. */
 export function beat(path: string, patienceMs: number): void {
   starterAt(path).beat(patienceMs);
 }
@@ -56,23 +56,23 @@ class Starter {
   #filter: Buffer | undefined;
   #rest: Buffer = Buffer.alloc(0);
 
-  /** @param onGone it takes no more runs; those that it had have ended */
+  /** @param onGone called when it takes no more runs; those that it had have ended */
   constructor(path: string, onGone: () => void) {
     this.#child = spawn(path, [], {
-      // Signals of a terminal are for this process, which lets its tools end in order.
+      // A terminal's signals should reach only this process, which ends its tools in order.
       detached: true,
       stdio: ['pipe', 'pipe', 'inherit'],
       env: TOOL_ENVIRONMENT,
     });
     const { stdin, stdout } = this.#child;
     stdout.on('data', (bytes: Buffer) => this.#receive(bytes));
-    // What ended it is told by `close`.
+    // `close` reports what ended it.
     stdin.on('error', () => undefined);
     this.#child.once('error', (error) => this.#gone(onGone, (run) => run.onError(error)));
     this.#child.once('close', () =>
       this.#gone(onGone, (run) => run.onEnd({ code: null, signal: 'SIGKILL' })),
     );
-    // A process with nothing else to do may end; a run has timers.
+    // Does not keep an idle process alive; a run has timers.
     this.#child.unref();
     for (const pipe of [stdin, stdout]) (pipe as Partial<{ unref(): void }>).unref?.();
   }
@@ -85,7 +85,7 @@ class Starter {
     if (filter !== undefined && this.#filter !== filter) this.#send(FILTER, 0, filter);
     this.#filter = filter ?? this.#filter;
     const words = [
-      // In this order: the limits hold for what comes after them, and no file may be written where that is one.
+      // In this order: limits hold for what follows, and one may forbid to write files.
       ...(sees === undefined ? (filter === undefined ? [] : ['seccomp']) : ['landlock']),
       ...(sees?.reads ?? []).map((path) => `read ${path}`),
       ...(sees?.writes ?? []).map((path) => `write ${path}`),
@@ -149,7 +149,7 @@ function number32(value: number): Buffer {
   return bytes;
 }
 
-/** A status of wait(2): the signal in the lower seven bits, else the exit code in the next eight. */
+/** A status of wait(2): the signal in the lower seven bits, or the exit code in the next eight. */
 function exitOf(status: number): Exit {
   const signal = SIGNALS.get(status & 0x7f) ?? null;
   return { code: signal === null ? (status >> 8) & 0xff : null, signal };

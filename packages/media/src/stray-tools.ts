@@ -1,6 +1,7 @@
 /**
- * Tools that outlived the process which started them. They are started with a parent-death signal, but bubblewrap's inner half has none yet
- * in the moment before the outer half lets it go on: when that one is killed just then, the inner half waits for ever, without having run anything.
+ * Tools that outlived their process. A parent-death signal ends them, but bubblewrap's inner half
+ * has none until the outer half releases it: if that is killed before, the inner half waits for
+ * ever.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -8,8 +9,8 @@ import { basename } from 'node:path';
 const TOOLS = new Set(['bwrap', 'ffmpeg', 'ffprobe']);
 
 /**
- * Ends tools that were to work in a folder whose owner is known to be gone; nobody else is named that folder. Does nothing on
- * systems without /proc.
+ * Ends tools of a folder whose owner is known to be dead; no other process has it in its arguments.
+ * Does nothing on systems without /proc.
  */
 export async function endStrayTools(folder: string): Promise<void> {
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
@@ -31,6 +32,6 @@ function end(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended meanwhile, or is somebody else's.
+    // It has already ended, or belongs to another user.
   }
 }

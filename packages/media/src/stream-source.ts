@@ -1,4 +1,4 @@
-/** A source that is a stream of HLS or DASH: its segments come to one local file, which is then read as any other. */
+/** A source that is an HLS or DASH stream: its segments go to one local file, read as any other. */
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,31 +18,32 @@ import { CLOCK_TOLERANCE_SECONDS } from './timeline.ts';
 
 interface Playlist {
   readonly kind: StreamKind;
-  /** Path of the downloaded description; it makes room for the joined file. */
+  /** Path of the downloaded description, which the joined file replaces. */
   readonly path: string;
-  /** Where it lies. */
+  /** Its address. */
   readonly url: string;
 }
 
 interface Fetched {
   readonly isTrack: boolean;
-  /** Names of the transcripts whose track it does not hold. */
+  /** Names of the transcripts whose track is not in it. */
   readonly elsewhere: readonly string[];
 }
 
 type StreamSource = Fetched &
-  /** All of it lies in one file there, whose timestamp 0 is at `zeroSeconds` of the presentation. */
+  /** All of it is one file, whose timestamp 0 is at `zeroSeconds` of the presentation. */
   (
     | { readonly fileUrl: string; readonly zeroSeconds: number }
     | { readonly sizeBytes: number; readonly probe: Probe }
   );
 
-/** Claimed at a time, since nobody knows how large a segment will be. */
+/** Reserved at a time, since a segment's size is not known before. */
 const ROOM_STEP_BYTES = 16 * 1024 * 1024;
 
 /**
- * @returns what lies at the playlist's path then
- * @throws {MediaFailure} when it is none that can be read; ServiceError DOWNLOAD_FAILED where it names an address that is not allowed; what a download throws
+ * @returns what is at the playlist's path afterwards
+ * @throws {MediaFailure} when it cannot be read; ServiceError DOWNLOAD_FAILED where it names an
+ * address that is not allowed; what a download throws
  */
 export async function fetchStream(playlist: Playlist, request: SourceRequest): Promise<StreamSource> {
   const { outbound, maxInputBytes, signal, workspace, outputs, logger } = request;
@@ -84,16 +85,16 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
   }
 }
 
-/** As of a redirect: what came by TLS does not lead to what anybody on the way may change. */
+/** As for a redirect: what came by TLS must not lead to what others on the way can change. */
 function requireTls(url: string, playlist: Playlist): void {
   if (playlist.url.startsWith('https:') && /^http:/i.test(url))
     throw new OutboundRefused('http inside https');
 }
 
 /**
- * Of a stream one rendition is fetched, that of the first output.
- * @returns names of the transcripts whose track lies in another one: they fail alone
- * @throws {MediaFailure} when that of another output does
+ * Of a stream one rendition is fetched: the first output's.
+ * @returns names of the transcripts whose track is in another one: only these fail
+ * @throws {MediaFailure} when another output's track is
  */
 async function transcriptsElsewhere(
   [{ track }, ...others]: readonly [NamedOutput, ...NamedOutput[]],
@@ -139,7 +140,7 @@ async function joinSegments(
     let doneSeconds = secondsOf(segments.slice(0, done));
     await fetchSegments(stream, segments.slice(done), async (segment, file, init) => {
       await joined.append(segment, file, init);
-      // With what had come before it was put back.
+      // Includes what had been received before it was put back.
       if (joined.sizeBytes > maxInputBytes) throw tooLarge();
       done += 1;
       doneSeconds += secondsOf([segment]);
@@ -161,7 +162,7 @@ async function joinSegments(
   return { sizeBytes, probe: await probe(tools, path, { signal, known }) };
 }
 
-/** One at a time: all of them as one text may be 100 MB. */
+/** One at a time: all of them as one text could be 100 MB. */
 function identityOf(segments: Presentation['segments']): string {
   const hash = createHash('sha256');
   for (const segment of segments) hash.update(JSON.stringify(segment));
@@ -193,7 +194,7 @@ function roomBySteps({ makeRoom }: SourceRequest): (bytes: number) => Promise<vo
   return (bytes) => {
     neededBytes += bytes;
     if (claimedBytes >= neededBytes) return Promise.resolve();
-    // A claim waits in one line at a time.
+    // One claim at a time.
     claiming = claiming.then(claim);
     return claiming;
   };

@@ -1,9 +1,9 @@
 /**
- * The source's clock (decisions A2a), the only place that compares durations. Second 0 is the earliest presentation time of
- * the source's streams; ffmpeg's timestamps count from it, edit lists applied and the jumps of transport streams taken out.
+ * The source's clock (decisions A2a); only this file compares durations. Second 0 is the earliest
+ * presentation time of the source's streams: ffmpeg's timestamps, after edit lists and jumps.
  */
 
-/** Audio that runs ahead of the clock by more than this gets silence; nothing smaller is touched (decisions A2a). */
+/** If audio is ahead of the clock by more, silence is inserted; less is ignored (decisions A2a). */
 export const CLOCK_TOLERANCE_SECONDS = 0.04;
 
 /** A part of the source, in seconds on its clock. */
@@ -14,9 +14,9 @@ interface Span {
 }
 
 /**
- * Gives each frame the sample that it belongs to: the one after the frame before it, or, beyond a gap, its own place on the clock. A frame that
- * comes early keeps to the frame before it, so that no sample is lost. `ld(0)` is the sample that comes next, `ld(2)` what was filled of the span;
- * its last value in the log is what {@link filledSamples} reads.
+ * Gives each frame its sample: the one after the last frame, or, after a gap, its own on the clock.
+ * An early frame follows the last one, so that no sample is lost. `ld(0)` is the next sample,
+ * `ld(2)` the silence in the span; its last value in the log is what {@link filledSamples} reads.
  * @param clock its number among those of a graph, 0 … 9999
  */
 export function clockFilter(span: Span | null, clock = 0): string {
@@ -28,18 +28,18 @@ export function clockFilter(span: Span | null, clock = 0): string {
   return `asetpts='st(1,${place})*0+st(0,ld(1)+NB_SAMPLES)*0+ld(1)'`;
 }
 
-/** After {@link clockFilter}, where timestamps lie beyond one another by gaps alone: silence for each, and for a late beginning. */
+/** After {@link clockFilter}, which leaves only gaps: silence for each, and a late beginning. */
 export const FILL_FILTER = 'aresample=async=1:first_pts=0:min_hard_comp=0.02';
 
-/** ffmpeg's `print` writes bare numbers: so far below zero stands nothing else in its log. Four digits are the clock's number, eleven what it filled. */
+/** ffmpeg prints nothing else so far below 0. Four digits: the clock; eleven: its silence. */
 const FILLED = -1e15;
 const EACH_CLOCK = 1e11;
 const PLACE = -2e15;
 const LOGGED = /-1(\d{4})(\d{11})\.\d+\s+-2(\d{15})\.\d+$/gm;
 
 /**
- * Samples of silence within the span, at the source's rate, by what the graph of a run logged. The filter is asked once more at the end of the track, with
- * a timestamp in another time base: a gap that nothing follows is none.
+ * Samples of silence within the span, at the source's rate, by the log of a run. The filter runs
+ * once more at the track's end, in another time base: a gap that nothing follows does not count.
  */
 export function filledSamples(stderr: string, decodedSamples: number, clock = 0): number {
   const gap = [...stderr.matchAll(LOGGED)].findLast(
@@ -48,7 +48,7 @@ export function filledSamples(stderr: string, decodedSamples: number, clock = 0)
   return Number(gap?.[2] ?? 0);
 }
 
-/** What the packets of a copy hold, and where the track that they are of stands. */
+/** What a copy's packets hold, and where their track is. */
 interface Copied {
   readonly seconds: number;
   /** Where the track begins and ends on the source's clock. */
@@ -56,11 +56,11 @@ interface Copied {
   readonly endSeconds: number;
   /** Whether the new container can hide what an edit list had hidden. */
   readonly hides: boolean;
-  /** Of one packet: not every container says how long the last one is, nor how much of the first one is the encoder's delay. */
+  /** Of one packet: the last one's length, or the delay in the first, may not be known. */
   readonly packetSeconds: number;
 }
 
-/** Whether a copy keeps to the clock. After a gap it holds less than lies between beginning and end, and more where an edit list no longer hides it. */
+/** Whether a copy keeps to the clock: it holds less after a gap, more if an edit list is lost. */
 export function keepsClock({ seconds, startSeconds, endSeconds, hides, packetSeconds }: Copied): boolean {
   const more = seconds - (endSeconds - startSeconds);
   return (
@@ -68,7 +68,7 @@ export function keepsClock({ seconds, startSeconds, endSeconds, hides, packetSec
   );
 }
 
-/** Whether an FLV ends so long before its own word that something is missing. Encoders round it; a file that ends within a tag was cut off, however little is missing. */
+/** Whether an FLV ends before its declared end: by more than rounding, or within a tag. */
 export function endsEarly(endSeconds: number, declaredSeconds: number, isWhole: boolean): boolean {
   const rounding = isWhole ? Math.max(1, declaredSeconds * 0.02) : 0.1;
   return declaredSeconds - endSeconds > rounding;

@@ -1,11 +1,11 @@
 /**
- * What ffmpeg says while it runs, as it is read off its pipes, how far that makes the whole, and
- * what it has counted at its end, on level verbose.
+ * ffmpeg's output while it runs: its progress, how much of the whole that is, and its statistics at
+ * the end, on level verbose.
  */
 import { StringDecoder } from 'node:string_decoder';
 
 export interface Progress {
-  /** How far the outputs have come, seconds; undefined while nothing is out. */
+  /** How far the outputs have come, seconds; undefined before the first. */
   readonly outSeconds: number | undefined;
 }
 
@@ -27,7 +27,7 @@ export class Tail {
 
 /**
  * `-progress` writes blocks of `key=value` lines, each closed by a `progress=` line.
- * @returns takes what was written, in pieces as they come
+ * @returns a function that takes the output in chunks
  */
 export function progressReader(report: (progress: Progress) => void): (bytes: Buffer) => void {
   const decoder = new StringDecoder('utf8');
@@ -53,7 +53,7 @@ export function progressReader(report: (progress: Progress) => void): (bytes: Bu
 interface ProgressReport {
   /** A callback for one run's seconds, which fills the part of the whole from `from` to `to`. */
   phase(from: number, to: number): (seconds: number) => void;
-  /** The report of one of several works, which fills that part of the whole. */
+  /** The report of one of several tasks, which fills that part of the whole. */
   part(from: number, to: number, expectedSeconds: number | null): ProgressReport;
   done(): void;
 }
@@ -70,7 +70,7 @@ export function progressReport(
   };
   return {
     phase: (from, to) => (seconds) => {
-      // A container that says nothing about its length leaves nothing to divide by.
+      // Without a declared length there is nothing to divide by.
       if (expectedSeconds !== null && expectedSeconds > 0) {
         report(from + (to - from) * Math.min(1, seconds / expectedSeconds));
       }
@@ -80,15 +80,15 @@ export function progressReport(
   };
 }
 
-/** `[graph_0_in_0_1 @ 0x55b4] tb:1/48000 samplefmt:fltp …`: an input of a graph, with its number in it, is set up. */
+/** `[graph_0_in_0_1 @ 0x55b4] tb:1/48000 samplefmt:fltp …`: a graph's input is set up. */
 const GRAPH_INPUT = /^\[(graph_\w+_in_\S+) @ \w+\] tb:/;
-/** Longer than what is looked at of a line. */
+/** Longer than the part of a line that is read. */
 const LINE_START = 256;
 
 /**
- * ffmpeg sets a graph up anew where the frames that go into it change. 5.1 says nothing else of it.
- * @param onRebuilt told each time that a graph is set up anew
- * @returns takes what was written to standard error, in pieces as they come
+ * ffmpeg rebuilds a graph when its frames change format. 5.1 logs nothing else about it.
+ * @param onRebuilt called each time that a graph is rebuilt
+ * @returns a function that takes standard error in chunks
  */
 export function graphReader(onRebuilt: () => void): (bytes: Buffer) => void {
   const decoder = new StringDecoder('utf8');
@@ -112,15 +112,15 @@ interface TrackStatistics {
   readonly packets: number;
   /** Bytes of the packets alone, without container, tags and cover. */
   readonly bytes: number;
-  /** Samples of one channel; undefined where nothing was decoded or encoded. */
+  /** Samples of one channel; undefined if nothing was decoded or encoded. */
   readonly samples: number | undefined;
 }
 
-// `Output stream #1:0 (audio): 150 frames encoded (172032 samples); 151 packets muxed (57984 bytes);`
+// `Output stream #1:0 (audio): 150 frames encoded (1720 samples); 151 packets muxed (579 bytes);`
 const OUTPUT =
   /Output stream #(\d+):\d+ \(audio\): (?:\d+ frames encoded(?: \((\d+) samples\))?; )?(\d+) packets muxed \((\d+) bytes\)/g;
 
-/** What went into an output's audio, by the output's place in the command. Tags could spell such a line: the last one counts. */
+/** An output's audio, by its index in the command. Tags could fake such a line: the last counts. */
 export function outputStatistics(stderr: string, output: number): TrackStatistics | undefined {
   const match = [...stderr.matchAll(OUTPUT)].findLast(([, place]) => Number(place) === output);
   if (match === undefined) return undefined;
@@ -137,8 +137,8 @@ const INPUT =
   /Input stream #(\d+:\d+) \(audio\): \d+ packets read \(\d+ bytes\); \d+ frames decoded[^(\n]*\((\d+) samples\)/g;
 
 /**
- * Samples of one channel that were decoded of a stream; undefined where none were.
- * @param stream its input and its place there, such as `0:1`
+ * Samples of one channel that were decoded of a stream; undefined if none were.
+ * @param stream its input and its index there, such as `0:1`
  */
 export function decodedSamples(stderr: string, stream: string): number | undefined {
   const match = [...stderr.matchAll(INPUT)].findLast(([, name]) => name === stream);
@@ -146,16 +146,16 @@ export function decodedSamples(stderr: string, stream: string): number | undefin
 }
 
 interface MeasuredLoudness {
-  /** Integrated loudness (ITU-R BS.1770), LUFS; null for silence and for less than a gating block of 0.4 s. */
+  /** Integrated loudness (ITU-R BS.1770), LUFS; null for silence, and for less than 0.4 s. */
   readonly lufs: number | null;
-  /** The highest peak: of the samples in dBFS, or true peak in dBTP, as it was measured for; null for digital silence, and where none was. */
+  /** The highest peak, dBFS of samples or dBTP; null for digital silence, and if not measured. */
   readonly peakDb: number | null;
 }
 
 const INTEGRATED = /^\s+I:\s+(\S+) LUFS$/gm;
 const PEAK = /^\s+Peak:\s+(\S+) dBFS$/gm;
 
-/** ebur128 reports −70 LUFS, its absolute gate, where nothing passed it. */
+/** ebur128 reports −70 LUFS, its absolute gate, if nothing passed it. */
 const GATE_LUFS = -70;
 
 export function loudnessSummary(stderr: string): MeasuredLoudness {

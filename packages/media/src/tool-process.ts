@@ -1,14 +1,14 @@
-/** A process of ffmpeg or ffprobe: what it is started as, what it says, how it ended. Started by Node, where nothing better is there (starter.ts). */
+/** A process of ffmpeg or ffprobe, started by Node if there is no starter (starter.ts). */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import type { prlimit } from './sandbox.ts';
 import { FILTER_DESCRIPTOR } from './sandbox.ts';
 
-/** Not 3: a launcher may hold its lifeline to this process there. */
+/** Not 3: a launcher may keep its lifeline to this process there. */
 export const PROGRESS_DESCRIPTOR = 4;
 
-/** FFREPORT, AV_LOG_* and a proxy must not reach ffmpeg; a tool elsewhere is named by its absolute path. */
+/** Keeps FFREPORT, AV_LOG_* and proxies from ffmpeg; tools elsewhere have an absolute path. */
 export const TOOL_ENVIRONMENT = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   LANG: 'C.UTF-8',
@@ -24,13 +24,13 @@ export interface ToolCommand {
   readonly argv: readonly string[];
   /** Which system calls it may make; undefined: all. */
   readonly filter: Buffer | undefined;
-  /** Set by who starts it, where that is the starter; elsewhere by a prefix. */
+  /** Set by the starter; without it by a prefix. */
   readonly limits: Parameters<typeof prlimit>[0] | undefined;
-  /** Files that it sees, where the starter confines it by Landlock; undefined: a prefix confines it, or nothing. */
+  /** Files that it sees, for the starter's Landlock; undefined: a prefix confines it, or none. */
   readonly sees: { readonly reads: readonly string[]; readonly writes: readonly string[] } | undefined;
 }
 
-/** Told of what the tool writes, in pieces as they come. */
+/** Called with the tool's output in chunks. */
 interface Listeners {
   readonly onStdout: (bytes: Buffer) => void;
   readonly onStderr: (bytes: Buffer) => void;
@@ -43,23 +43,23 @@ interface Exit {
 }
 
 export interface ToolProcess {
-  /** Comes after all that the tool wrote. Rejects where it could not be started. */
+  /** Resolves after all output. Rejects if it could not be started. */
   readonly ended: Promise<Exit>;
-  /** Sends a signal to the tool's process group; nothing once it has ended. */
+  /** Signals the tool's process group; does nothing after it has ended. */
   signal(signal: NodeJS.Signals): void;
 }
 
-/** By a fork of this process. The limits have to stand in the command. */
+/** By a fork of this process. Limits have to be part of the command. */
 export function spawnTool({ argv, filter }: ToolCommand, listeners: Listeners): ToolProcess {
   const [file = '', ...args] = argv;
   const child = spawn(file, args, {
     // A process group of its own, so that one signal reaches the launcher and all that it started.
     detached: true,
-    // Standard input is never written to: it is there for launchers that end with this process when it closes.
+    // Standard input stays empty: launchers watch it, and end with this process when it closes.
     stdio: ['pipe', 'pipe', 'pipe', 'ignore', 'pipe', ...(filter === undefined ? [] : ['pipe' as const])],
     env: TOOL_ENVIRONMENT,
   });
-  // A sandbox that did not start reads nothing, which its exit tells.
+  // A sandbox that did not start reads nothing; its exit shows that.
   const writer = child.stdio.at(FILTER_DESCRIPTOR) as Writable | null | undefined;
   writer?.on('error', () => undefined).end(filter);
   child.stdout?.on('data', listeners.onStdout);
@@ -67,7 +67,7 @@ export function spawnTool({ argv, filter }: ToolCommand, listeners: Listeners): 
   (child.stdio[PROGRESS_DESCRIPTOR] as Readable).on('data', listeners.onProgress);
   const { promise: ended, resolve, reject } = Promise.withResolvers<Exit>();
   child.once('error', reject);
-  // Whatever the tool left behind in its group goes with it, before the id can be given to somebody else.
+  // The rest of its group ends with it, before the id can be reused.
   child.once('exit', () => signalGroup(child, 'SIGKILL'));
   child.once('close', (code, signal) => resolve({ code, signal }));
   return { ended, signal: (signal) => signalGroup(child, signal) };
@@ -82,11 +82,11 @@ function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-// Tells whoever wants to know that a tool runs, how it ended, and what it used.
+// Reports that a tool runs, how it ended, and what it used.
 
 type Tool = 'ffmpeg' | 'ffprobe';
 
-/** @returns called once, when the run is over. `processorSeconds`: as ffmpeg says itself, else the time by the clock, which one thread cannot exceed */
+/** @returns called once at the run's end. `processorSeconds`: ffmpeg's own, else wall-clock time */
 type RunWatch = (
   tool: Tool,
 ) => (ending: 'completed' | 'failed' | 'aborted', processorSeconds: number) => void;

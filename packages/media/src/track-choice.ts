@@ -1,4 +1,4 @@
-/** Which of a file's audio tracks is meant (decisions A2, `output.track`). */
+/** Which of a file's audio tracks is requested (decisions A2, `output.track`). */
 import { MediaFailure } from './failure.ts';
 import type { AudioTrack, Probe } from './probe.ts';
 
@@ -23,7 +23,7 @@ function defaultTrack({ tracks }: Probe): AudioTrack {
   return findTrack(usable, undefined) ?? tracks[0];
 }
 
-/** Among whatever has a language: tracks of a file, renditions of a stream. */
+/** Among anything with a language: tracks of a file, renditions of a stream. */
 export function findTrack<Track extends Pick<AudioTrack, 'language' | 'isDefault'>>(
   tracks: readonly Track[],
   asked: number | string | undefined,
@@ -40,10 +40,10 @@ function describeTrack({ index, language, codec, channels }: AudioTrack): string
   return `${index}: ${language ?? 'no language'}, ${codec}, ${channels} channels`;
 }
 
-/** Containers say `ger` or `deu` (ISO 639-2), callers `de` or `de-AT` (BCP 47): the primary subtag in its shortest form, `eng` → `en`, `ger` → `de`, `pt-BR` → `pt`; undefined for `und` and nonsense. */
+/** `ger` → `de` (ISO 639-2), `pt-BR` → `pt` (BCP 47); undefined for nonsense, `und`. */
 function primaryLanguage(tag: string): string | undefined {
   try {
-    // Unicode's canonical form (UTS 35 annex C) maps both three-letter sets to the two-letter code where there is one.
+    // Canonical form (UTS 35 annex C) maps both three-letter sets to two letters where possible.
     const language = new Intl.Locale(tag).language;
     return language === 'und' ? undefined : language;
   } catch {
@@ -51,7 +51,7 @@ function primaryLanguage(tag: string): string | undefined {
   }
 }
 
-/** How well a track's language answers the one asked for: 2 the same tag, 1 the same language, 0 another. */
+/** How a track's language fits the requested one: 2 same tag, 1 same language, 0 another. */
 function languageMatch(asked: string, track: string | null): 0 | 1 | 2 {
   if (track === null) return 0;
   if (asked.toLowerCase() === track.toLowerCase()) return 2;

@@ -1,11 +1,11 @@
 /**
- * Whether a file was cut off, by what it says itself about its size (decisions A2a): an MP4 box, a RIFF chunk, an ASF header, a Matroska
- * segment that goes past the end. What has no such size cannot be told from a whole file.
+ * Whether a file was cut off, by its own size fields (decisions A2a): an MP4 box, a RIFF chunk, an
+ * ASF header or a Matroska segment that exceeds the file. Without such a field nobody can tell.
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Container } from './sniff.ts';
 
-/** @returns what is missing at the least, for callers; null where nothing is, or nobody can know. */
+/** @returns the least that is missing, for callers; null if nothing is, or it is unknown. */
 export async function missingEnd(
   path: string,
   { demuxer }: Container,
@@ -18,7 +18,7 @@ export async function missingEnd(
   return missing > 0 ? `the file is truncated: ${missing} bytes are missing at its end` : null;
 }
 
-/** @returns where the file should end, 0 where it does not say. */
+/** @returns where the file should end, 0 if it does not say. */
 type EndFinder = (file: FileHandle, sizeBytes: number) => Promise<number>;
 
 const FINDERS: Readonly<Record<string, EndFinder>> = {
@@ -29,10 +29,10 @@ const FINDERS: Readonly<Record<string, EndFinder>> = {
   matroska: endOfSegment,
 };
 
-/** Boxes that audio is lost with; of others only what nobody plays is missing. */
+/** Boxes that audio needs; in others only what is never played can be missing. */
 const WANTED_BOXES = new Set(['moov', 'moof', 'mdat']);
 
-/** ISO/IEC 14496-12 section 4.2: size and type, a size of 64 bits where that of 32 is 1, none (0) to the end of the file. */
+/** ISO/IEC 14496-12 section 4.2: size and type; size 1: 64 bits follow, 0: to the file's end. */
 async function endOfBoxes(file: FileHandle, sizeBytes: number): Promise<number> {
   let end = 0;
   for (let at = 0; at + 8 <= sizeBytes; ) {
@@ -47,8 +47,8 @@ async function endOfBoxes(file: FileHandle, sizeBytes: number): Promise<number> 
 }
 
 /**
- * A RIFF chunk, or several in an AVI above 1 GiB (OpenDML). In RF64 (EBU Tech 3306) the size stands in the ds64 chunk. Sizes of 0 and near
- * 2 and 4 GiB are what programs write that cannot seek back.
+ * A RIFF chunk, or several in an AVI above 1 GiB (OpenDML). RF64 (EBU Tech 3306) has the size in
+ * its ds64 chunk. Programs that cannot seek back write sizes of 0 and near 2 and 4 GiB.
  */
 async function endOfRiff(file: FileHandle, sizeBytes: number): Promise<number> {
   let at = 0;
@@ -62,11 +62,11 @@ async function endOfRiff(file: FileHandle, sizeBytes: number): Promise<number> {
     if (isPlaceholder) return 0;
     at += 8 + size + (size % 2);
   }
-  // The padding of an odd size may be left out at the end.
+  // The padding of an odd size may be missing at the end.
   return at - 1;
 }
 
-/** ASF specification, section 3.2: the File Properties Object, with the file's size and whether it is a broadcast, which has none. */
+/** ASF specification, 3.2: File Properties, with the file's size, unless it is a broadcast. */
 const FILE_PROPERTIES = Buffer.from('a1dcab8c47a9cf118ee400c00c205365', 'hex');
 
 async function endOfAsf(file: FileHandle): Promise<number> {
@@ -100,13 +100,13 @@ async function bytesAt(file: FileHandle, at: number, length: number): Promise<Bu
 }
 
 interface FlvEnd {
-  /** How long the file says that it is: onMetaData's `duration`, an AMF number (Adobe FLV 10.1, E.4.4 and E.5). */
+  /** Declared length: onMetaData's `duration`, an AMF number (Adobe FLV 10.1, E.4.4 and E.5). */
   readonly declaredSeconds: number;
   /** Whether its last tag is complete. */
   readonly isWhole: boolean;
 }
 
-/** FLV has no size. @returns null where the file does not say how long it is. */
+/** FLV has no size. @returns null if the file does not declare its length. */
 export async function flvEnd(path: string, sizeBytes: number): Promise<FlvEnd | null> {
   await using file = await open(path);
   const head = await bytesAt(file, 0, 64 * 1024);
@@ -116,7 +116,7 @@ export async function flvEnd(path: string, sizeBytes: number): Promise<FlvEnd | 
   return { declaredSeconds: head.readDoubleBE(at), isWhole: await endsWithTag(file, sizeBytes) };
 }
 
-/** E.3: after each tag stands its size, eleven bytes of header counted. */
+/** E.3: each tag is followed by its size, which includes eleven bytes of header. */
 async function endsWithTag(file: FileHandle, sizeBytes: number): Promise<boolean> {
   const last = await bytesAt(file, sizeBytes - 4, 4);
   const size = last.readUInt32BE(0);

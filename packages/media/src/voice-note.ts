@@ -1,4 +1,4 @@
-/** Makes of any audio what chat networks play as a voice message, with its length and its waveform (decisions A3 and B "Audio"). */
+/** Makes a voice message of any audio, with length and waveform (decisions A3 and B "Audio"). */
 import { rm } from 'node:fs/promises';
 import { extractAudio } from './extract.ts';
 import { MediaFailure } from './failure.ts';
@@ -14,11 +14,11 @@ interface VoiceNoteOptions {
   readonly tools: MediaTools;
   /** A regular local file. */
   readonly input: string;
-  /** Where the voice note goes unless the input is one already. */
+  /** The target of the voice note, unless the input already is one. */
   readonly output: string;
-  /** Folder for what is needed on the way, on the output's file system. */
+  /** Temporary folder, on the output's file system. */
   readonly workspace: string;
-  /** Whether any mono Ogg Opus is used as it is, whatever phones make of it; default not. */
+  /** Whether any mono Ogg Opus is used as it is, even if phones cannot play it; default false. */
   readonly keepsOpus?: boolean;
   readonly signal: AbortSignal;
   /** Longest audio that is accepted, seconds; default 6 h. */
@@ -26,9 +26,9 @@ interface VoiceNoteOptions {
 }
 
 interface VoiceNote {
-  /** The output, or the input itself when it passed through. */
+  /** The output, or the input itself if it passed through. */
   readonly path: string;
-  /** Rounded, at least 1: what the message says. */
+  /** Rounded, at least 1: as shown in the message. */
   readonly seconds: number;
   /** Counted from the decoded samples. */
   readonly durationSeconds: number;
@@ -41,7 +41,7 @@ interface VoiceNote {
 const MAX_AUDIO_SECONDS = 6 * 3600;
 const OPUS_RATE = 48_000;
 
-/** Leaves no output where it fails. @throws {MediaFailure} when the input is not audio. */
+/** Leaves no output if it fails. @throws {MediaFailure} when the input is not audio. */
 export async function prepareVoiceNote(options: VoiceNoteOptions): Promise<VoiceNote> {
   const { tools, input, output, workspace, signal, maxAudioSeconds = MAX_AUDIO_SECONDS } = options;
   const source = await probe(tools, input, { signal });
@@ -85,7 +85,7 @@ export async function prepareVoiceNote(options: VoiceNoteOptions): Promise<Voice
   };
 }
 
-/** Leaves the output only where it is `mended`: what was in the input, in the form of a voice note. */
+/** Leaves the output only if it is `mended`: the input, in the form of a voice note. */
 async function mend({
   input,
   output,

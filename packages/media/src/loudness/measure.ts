@@ -11,11 +11,11 @@ type MeasuredLoudness = ReturnType<typeof loudnessSummary>;
 
 type OnSeconds = (seconds: number) => void;
 
-/** True peaks are those between the samples too, found at four times the rate, which takes as long as all the rest. */
+/** True peaks include those between samples, found at four times the rate: as slow as the rest. */
 export const ebur128 = (peaks: 'none' | 'sample' | 'true'): string =>
   `ebur128=peak=${peaks}:framelog=verbose`;
 
-/** The track as the encoder would get it, channels mixed and rate converted: loudness depends on both. Its peaks are those of the samples. */
+/** The track as the encoder would get it, mixed and resampled, with peaks of the samples. */
 export async function measureTrack(
   job: Job,
   plan: OutputPlan,
@@ -26,8 +26,8 @@ export async function measureTrack(
 }
 
 /**
- * The track with its gain and its limiter, written on the way past the measurement, which has no peaks.
- * @param path of a WAV file, 24 bits a sample; null: it is measured only
+ * Writes the track with its gain and its limiter while measuring it, without peaks.
+ * @param path of a WAV file, 24 bits a sample; null: it is only measured
  */
 export async function levelTrack(
   job: Job,
@@ -37,7 +37,7 @@ export async function levelTrack(
   onSeconds: OnSeconds,
 ): Promise<{ lufs: number | null; pcm: LevelledPcm | null }> {
   const { measured, clock } = await runTrack(job, plan, gain, ebur128('none'), path, onSeconds);
-  // A source that is longer than it says may have been cut off; then the encoder reads the source.
+  // A source longer than it declares may have been cut off; then the encoder reads the source.
   const isWhole = path !== null && (await stat(path)).size < job.maxOutputBytes;
   return { lufs: measured.lufs, pcm: isWhole ? { path, ...clock } : null };
 }

@@ -1,6 +1,6 @@
 /**
- * Loudness normalisation (EBU R 128, ITU-R BS.1770): one constant gain, and a limiter for the peaks alone. Never
- * `loudnorm`: where the gain would lift a peak over the ceiling it falls back to a gain that follows the sound, and pumps.
+ * Loudness normalisation (EBU R 128, ITU-R BS.1770): one constant gain, and a limiter for peaks.
+ * Never `loudnorm`: if its gain would lift a peak over the ceiling, it varies the gain, and pumps.
  */
 import { rename } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -18,7 +18,7 @@ type ProgressReport = ReturnType<typeof progressReport>;
 type MeasuredLoudness = ReturnType<typeof loudnessSummary>;
 
 export interface Loudness {
-  /** Of the track as it goes into the encoder but for the gain. */
+  /** Of the encoder's input without the gain. */
   readonly inputLufs: number;
   /** Of the finished file, decoded. */
   readonly outputLufs: number;
@@ -34,13 +34,13 @@ interface Normalised {
 
 interface NormaliseOptions {
   readonly report: ProgressReport;
-  /** Where idle cores come from; none are used without. */
+  /** Where idle cores come from; without it none are used. */
   readonly parallel: Parallelism | undefined;
-  /** Told when the loudness is known and the work on it begins. */
+  /** Called when the loudness is known and levelling begins. */
   readonly onNormalise: () => void;
 }
 
-/** Of encoding, and before each of finding the gain that survives its limiter. */
+/** Attempts to encode, and before each to find the gain that survives its limiter. */
 const MAX_ENCODINGS = 5;
 const MAX_LEVELLINGS = 4;
 
@@ -49,10 +49,11 @@ const SILENCE_LUFS = -70;
 const SILENCE_DBTP = -144;
 
 /**
- * Measures, finds the gain, encodes, and measures the finished file. What needs a limiter is levelled before it is encoded, into PCM that the
- * encoder then reads: the limiter takes some of the loudness away, and trying a gain costs a quarter of an encoding. Where the codec lifts a peak over the
- * ceiling, once more with a lower one. Keeps what comes nearest to the target under the ceiling: a target that peaks stand in the way of is missed
- * rather than the ceiling broken (docs/decisions/0013-loudness.md).
+ * Measures, finds the gain, encodes, and measures the finished file. If a limiter is needed, levels
+ * into PCM first, since a limiter lowers the loudness and trying a gain costs a quarter of an
+ * encoding. If the codec lifts a peak over the ceiling, encodes again with a lower one. Keeps the
+ * result nearest to the target: peaks may cause a missed target, never a broken ceiling
+ * (docs/decisions/0013-loudness.md).
  */
 export async function normalise(
   job: Job,
@@ -76,7 +77,7 @@ export async function normalise(
     }
     const next =
       gainForPeaks(levelled.gain, tried.measured) ??
-      // What the limiter left is all that can be had; the codec may have changed it.
+      // The limiter's result is the most that is possible; the codec may have changed it.
       gainForLoudness(levelled.gain, tried.measured.lufs, levelled.lufs ?? targetLufs);
     if (next === null) break;
     gain = next;
@@ -94,7 +95,7 @@ export async function normalise(
   };
 }
 
-/** Each attempt has half of what is left of the whole. */
+/** Each attempt gets half of the progress that is left. */
 function partOf(report: ProgressReport, attempt: number): ProgressReport['phase'] {
   const span = 0.8 * 0.5 ** (attempt + 1);
   const start = 0.95 - 2 * span;
@@ -103,34 +104,34 @@ function partOf(report: ProgressReport, attempt: number): ProgressReport['phase'
 
 interface Levelled {
   readonly gain: Gain;
-  /** The loudness that the encoder gets, as far as it was measured. */
+  /** The loudness of the encoder's input; null: not measured. */
   readonly lufs: number | null;
-  /** null where the gain alone is enough, or the PCM would be larger than an output may be. */
+  /** null if the gain alone is enough, or the PCM would be larger than an output may be. */
   readonly pcm: LevelledPcm | null;
 }
 
-/** Finds the gain with which the limiter leaves the loudness that is wanted. */
+/** Finds the gain with which the limiter reaches the wanted loudness. */
 async function level(
   job: Job,
   { plan }: Rendition,
-  wish: Gain,
+  request: Gain,
   targetLufs: number,
   progress: ProgressReport['phase'],
 ): Promise<Levelled> {
-  if (wish.ceilingDbtp === null) return { gain: wish, lufs: null, pcm: null };
+  if (request.ceilingDbtp === null) return { gain: request, lufs: null, pcm: null };
   const fits = pcmBytesOf(plan, { ...job.probe, maxAudioSeconds: job.maxAudioSeconds }) < job.maxOutputBytes;
   const path = fits ? join(job.scratch, 'levelled.wav') : null;
   const tryOut = async (gain: Gain, from: number, to: number): Promise<Levelled> => ({
     gain,
     ...(await levelTrack(job, plan, gain, path, progress(from, to))),
   });
-  let best = await tryOut(wish, 0, 0.2);
+  let best = await tryOut(request, 0, 0.2);
   for (let nth = 2; nth <= MAX_LEVELLINGS; nth += 1) {
     const gain = gainForLoudness(best.gain, best.lufs, targetLufs);
     if (gain === null) break;
     const tried = await tryOut(gain, 0.4 - 0.4 * 0.5 ** (nth - 1), 0.4 - 0.4 * 0.5 ** nth);
     if (missOf(tried.lufs, targetLufs) >= missOf(best.lufs, targetLufs)) {
-      // More gain brought too much of it, or nothing more: the file, if there is one, is written again as it was.
+      // More gain overshot or added nothing: the file, if there is one, is written again as it was.
       return path === null ? best : tryOut(best.gain, 0.4, 0.4);
     }
     best = tried;
@@ -152,12 +153,12 @@ async function encode(
   progress: ProgressReport['phase'],
 ): Promise<Attempt> {
   const renditions = wanted.map(
-    (wish, index): Rendition => ({
-      ...wish,
+    (request, index): Rendition => ({
+      ...request,
       mode: 'encode',
-      path: attemptPath(job, wish.path),
+      path: attemptPath(job, request.path),
       gain,
-      // A voice message beside it has channels and a rate of its own, and is levelled as it is encoded.
+      // A voice message has its own channels and rate, and is levelled while it is encoded.
       pcm: index === 0 ? pcm : null,
     }),
   );
@@ -177,24 +178,24 @@ async function keep(job: Job, wanted: readonly Rendition[]): Promise<void> {
 
 // Which gain and which ceiling bring a loudness to its target, from what was measured (pure).
 
-/** The ceiling that a finished file has to keep (EBU R 128 section 1: −1 dBTP). ebur128 rounds to 0.1 dB: one step of it is margin. */
+/** A finished file's ceiling (EBU R 128 section 1: −1 dBTP), less one step of ebur128, 0.1 dB. */
 const MAX_PEAK_DBTP = -1.1;
 
-/** Lossy encoders move peaks; half a decibel is what MP3 at 192k needs. More is found out by measuring. */
+/** Lossy encoders move peaks: MP3 at 192k needs half a decibel, measuring shows who needs more. */
 const FIRST_CEILING_DBTP = -1.6;
 
-/** Between two samples a peak is seldom higher than this over the higher one of them; what is comes out when the finished file is measured. */
+/** Peaks between samples are rarely higher by more; measuring the finished file finds those. */
 const BETWEEN_SAMPLES_DB = 1;
 
-/** As near as this is near enough; half of what is promised. */
+/** Near enough: half of what is promised. */
 const TOLERANCE_LU = 0.25;
 
 /** `alimiter` takes no lower limit than −24 dB. */
 const LOWEST_CEILING_DBTP = -20;
 
-/** The gain by the source's loudness, with a limiter where its peaks would come over the ceiling. */
+/** The gain by the source's loudness, with a limiter if its peaks would exceed the ceiling. */
 function firstGain({ lufs, peakDb }: MeasuredLoudness, targetLufs: number): Gain {
-  // Silence has no loudness to bring anywhere.
+  // Silence has no loudness to change.
   if (lufs === null) return { gainDb: 0, ceilingDbtp: null };
   const gainDb = targetLufs - lufs;
   const needsLimiter = (peakDb ?? 0) + BETWEEN_SAMPLES_DB + gainDb > FIRST_CEILING_DBTP;
@@ -215,7 +216,7 @@ function gainForPeaks(gain: Gain, { peakDb }: MeasuredLoudness): Gain | null {
   return { ...gain, ceilingDbtp: Math.max(LOWEST_CEILING_DBTP, ceiling) };
 }
 
-/** How far a measured file is from what it should be: first come the peaks over the ceiling, then the loudness. Negative: `a` is the better one. */
+/** Compares misses: peaks over the ceiling first, then the loudness. Negative: `a` is better. */
 function compareMisses(a: MeasuredLoudness, b: MeasuredLoudness, targetLufs: number): number {
   return (
     Math.max(0, excessOf(a.peakDb)) - Math.max(0, excessOf(b.peakDb)) ||

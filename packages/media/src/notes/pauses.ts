@@ -1,6 +1,6 @@
-/** Where a recording pauses, what of its pauses is left out, and where a run of voice notes is cut (decisions C; pure). */
+/** Where a recording pauses, how pauses are shortened, where notes are cut (decisions C; pure). */
 
-/** How loud each 20 ms are, dB below full scale; see pcm-file.ts. */
+/** Loudness of each 20 ms, dB below full scale; see pcm-file.ts. */
 export type Levels = Float32Array;
 
 /** Windows a second. */
@@ -14,18 +14,18 @@ export interface Stretch {
 
 /** A stop inside a word is silent for up to 150 ms. */
 const SHORTEST_PAUSE = 0.2 * WINDOWS_PER_SECOND;
-/** Pauses that are longer are shortened, and what is left of them. */
+/** Longer pauses are shortened to what is left of them. */
 const LONGEST_KEPT = 1 * WINDOWS_PER_SECOND;
 const LEFT_OF_LONG = 0.5 * WINDOWS_PER_SECOND;
 
-/** Quieter is silence, whatever is around it. */
+/** Quieter is silence, whatever surrounds it. */
 const SILENCE_DB = -70;
-/** Where nothing is so much quieter than the rest, nothing is a pause: music, noise. */
+/** With a smaller range nothing is a pause: music, noise. */
 const LEAST_RANGE_DB = 12;
-/** How far up from the quietest to the loudest a pause reaches. */
+/** How far up from the quietest to the loudest level a pause reaches. */
 const PAUSE_SHARE = 0.3;
 
-/** What is no louder belongs to a pause. */
+/** The highest level of a pause. */
 function pauseLevel(levels: Levels): number {
   const sorted = Float32Array.from(levels, (level) => Math.max(level, SILENCE_DB)).sort();
   const at = (share: number): number => sorted[Math.floor(share * (sorted.length - 1))] ?? SILENCE_DB;
@@ -48,7 +48,7 @@ export function pausesIn(levels: Levels): Stretch[] {
   return pauses;
 }
 
-/** What stays of a recording whose pauses above 1 s are shortened to 0.5 s: their middle goes. */
+/** What remains when pauses above 1 s are shortened to 0.5 s, by cutting out their middle. */
 export function withoutLongPauses(levels: Levels): Stretch[] {
   const kept: Stretch[] = [];
   let from = 0;
@@ -63,8 +63,8 @@ export function withoutLongPauses(levels: Levels): Stretch[] {
 }
 
 /**
- * The window at which a note ends that may reach from `from` to `latest`: in the middle of the longest pause of the last third of that; without one,
- * in front of the quietest 20 ms.
+ * The window at which a note ends that may reach from `from` to `latest`: in the middle of the
+ * longest pause in the last third; without one, before the quietest 20 ms.
  */
 export function cutBefore(levels: Levels, pauses: readonly Stretch[], from: number, latest: number): number {
   const earliest = latest - Math.floor((latest - from) / 3);

@@ -1,4 +1,4 @@
-/** WAV files of 16-bit mono PCM at 16 kHz, of which runs of voice notes and transcripts are made: how loud they are, and parts of them. */
+/** 16-bit mono WAV at 16 kHz, for runs of voice notes and transcripts: its loudness and parts. */
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { type Levels, type Stretch, WINDOWS_PER_SECOND } from './pauses.ts';
@@ -29,7 +29,7 @@ export async function openPcm(path: string): Promise<PcmFile> {
 const LONGEST_HEAD_BYTES = 64 * 1024;
 
 /**
- * Where the samples begin. Chunks have a name and a size (RIFF); RF64 only says elsewhere how long the last one is.
+ * Where the samples begin. Chunks have a name and a size (RIFF; RF64 has the last one elsewhere).
  * @returns undefined where the head does not reach that far
  */
 function dataIn(head: Buffer): number | undefined {
@@ -53,7 +53,7 @@ function withoutSamples(): never {
   throw new Error('a WAV file without samples');
 }
 
-/** dB below full scale of each 20 ms; −Infinity for silence. What is left at the end counts as a window. */
+/** dB below full scale of each 20 ms; −Infinity for silence. A partial last window counts. */
 export async function levelsOf({ path, dataAt }: PcmFile, signal: AbortSignal): Promise<Levels> {
   const meter = new LevelMeter();
   for await (const chunk of createReadStream(path, { start: dataAt, highWaterMark: 256 * 1024, signal }))
@@ -61,7 +61,7 @@ export async function levelsOf({ path, dataAt }: PcmFile, signal: AbortSignal): 
   return meter.end();
 }
 
-/** The same of a file that comes as a stream, with where its samples begin and how many they are. */
+/** The same for a stream, with the start and the number of its samples. */
 export async function readLevels(
   wav: AsyncIterable<Buffer>,
 ): Promise<Pick<PcmFile, 'dataAt' | 'samples'> & { readonly levels: Levels }> {
@@ -84,7 +84,7 @@ export async function readLevels(
 
 class LevelMeter {
   readonly #levels: number[] = [];
-  /** Whole ones. */
+  /** Complete ones. */
   samples = 0;
   #sum = 0;
   #count = 0;
@@ -118,7 +118,7 @@ class LevelMeter {
   }
 }
 
-/** Where a stretch lies in the file. */
+/** The byte range of a stretch in the file. */
 export function bytesOf(
   { dataAt, samples }: Pick<PcmFile, 'dataAt' | 'samples'>,
   { from, to }: Stretch,
@@ -132,7 +132,7 @@ export function windowsWithin(bytes: number): number {
   return Math.floor((bytes - HEAD_BYTES) / WINDOW_BYTES);
 }
 
-/** Writes stretches of one file, one after the other, as another. */
+/** Writes stretches of one file, in order, to another. */
 export async function writePcm(
   { path, dataAt, samples }: PcmFile,
   stretches: readonly Stretch[],
@@ -158,10 +158,7 @@ export async function writePcm(
 
 const HEAD_BYTES = 44;
 
-/**
- * What a file begins with, before so many bytes of samples.
- * 36 hours of them are less than the 4 GiB of a RIFF.
- */
+/** A file's header for so many bytes of samples. 36 hours are less than the 4 GiB of a RIFF. */
 export function wavHead(bytes: number): Buffer {
   const head = Buffer.alloc(HEAD_BYTES);
   head.write('RIFF', 0, 'latin1');

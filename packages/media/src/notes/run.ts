@@ -1,4 +1,4 @@
-/** A run of voice notes of one recording, each of which fits a bubble (decisions C, `split` and `trimSilence`). */
+/** A run of voice notes of one recording, each fitting a bubble (decisions C: `split`). */
 import { appendFile, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Job } from '../input-run.ts';
@@ -10,21 +10,21 @@ import { wholeOf } from '../settle.ts';
 import { cutBefore, type Levels, pausesIn, type Stretch, withoutLongPauses } from './pauses.ts';
 import { levelsOf, openPcm, WINDOW_SAMPLES, writePcm } from './pcm-file.ts';
 
-/** Makes a note of a WAV: with a bitrate that is lowered until it fits a bubble, or with its quality's whatever its size. */
+/** Makes a note of a WAV: at a bitrate lowered until it fits a bubble, or at its quality's. */
 type NoteMaker = (
   pcm: Awaited<ReturnType<typeof openPcm>>,
   path: string,
   bitrate: 'fitting' | 'full',
 ) => Promise<RenderedFile>;
 
-/** What is left free of a bubble: headers, and that a part that is encoded by itself may come out a little larger than within the whole. */
+/** Leaves room for headers, and for parts that become a little larger than within the whole. */
 const MARGIN = 0.98;
-/** Of the headers of pages, of which there is one a second, on each packet. */
+/** Each packet's share of page headers: there is one page a second. */
 const PAGE_BYTES_A_PACKET = 2;
 
 /**
  * @param recording WAV of the whole: 16 kHz, mono, 16 bits
- * @param target where the notes go, one after the other: a chained Ogg file, which players play as one
+ * @param target of the notes, in order: a chained Ogg file, which players play as one
  */
 export async function renderNotes(
   job: Job,
@@ -65,7 +65,7 @@ export async function renderNotes(
   return { file: { ...whole, path: target, sizeBytes: offset }, parts };
 }
 
-/** The windows at which the notes end, by how many bytes the whole takes up to each of them. */
+/** The windows at which the notes end, by the bytes of the whole up to each of them. */
 async function endsOfParts(whole: string, levels: Levels): Promise<number[]> {
   const pauses = pausesIn(levels);
   const room = VOICE_BUBBLE_BYTES * MARGIN;

@@ -1,4 +1,4 @@
-/** Opus packets and the frames in them (RFC 6716 section 3), taken apart and put together without a look into the frames (pure). */
+/** Splits and joins Opus packets (RFC 6716 section 3) without decoding their frames (pure). */
 
 /** Milliseconds of a frame by configuration (RFC 6716 section 3.1, table 2). */
 const FRAME_MS = [
@@ -12,7 +12,7 @@ const PADDED = 0x40;
 const VARIABLE = 0x80;
 /** A length below it takes one byte (section 3.2.1). */
 const LONG_LENGTH = 252;
-/** What two bytes can say of a length; no frame is longer (section 3.4, R2). */
+/** The largest length that two bytes can hold; no frame is longer (section 3.4, R2). */
 const LONGEST_FRAME = 1275;
 /** 120 ms (section 3.4, R5). */
 const LONGEST_PACKET_SAMPLES = 5760;
@@ -26,12 +26,12 @@ export function packetSamples(head: Buffer): number {
 
 /** Frames of one kind: of the same configuration and channels. */
 interface OpusFrames {
-  /** The packet's first byte without the code for its number of frames: configuration × 8, and 4 for stereo. */
+  /** The packet's first byte without its frame count code: configuration × 8, 4 for stereo. */
   readonly kind: number;
   readonly frames: readonly Buffer[];
 }
 
-/** @returns null for what no decoder takes (section 3.4) */
+/** @returns null for what no decoder accepts (section 3.4) */
 export function framesOf(packet: Buffer): OpusFrames | null {
   const [toc] = packet;
   if (toc === undefined || packetSamples(packet) > LONGEST_PACKET_SAMPLES) return null;
@@ -51,7 +51,7 @@ function split(packet: Buffer, code: number): Buffer[] | null {
   return splitMany(rest);
 }
 
-/** Code 3: a byte of count and flags, the length of the padding, the lengths of all frames but the last. */
+/** Code 3: count and flags, length of the padding, lengths of all frames but the last. */
 function splitMany(rest: Buffer): Buffer[] | null {
   const [flags] = rest;
   if (flags === undefined) return null;
@@ -85,7 +85,7 @@ function equalFrames(bytes: Buffer, count: number): Buffer[] | null {
     : null;
 }
 
-/** The last frame takes what the others leave. */
+/** The last frame gets the remaining bytes. */
 function framesOfLengths(bytes: Buffer, lengths: readonly number[]): Buffer[] | null {
   const frames: Buffer[] = [];
   let at = 0;

@@ -1,6 +1,6 @@
 /**
- * Ogg (RFC 3533) with one stream of Opus (RFC 7845): its packets out of their pages, and into new
- * ones, and how long it is.
+ * Ogg (RFC 3533) with one stream of Opus (RFC 7845): reads packets from pages, writes them into new
+ * ones, and counts how long it is.
  */
 import { open } from 'node:fs/promises';
 import { ByteReader, type ByteWriter } from '../byte-file.ts';
@@ -13,7 +13,7 @@ const FIRST = 2;
 const LAST = 4;
 const MOST_SEGMENTS = 255;
 
-/** ffmpeg ends a page with the packet that makes it so long: a player that jumps into the file waits no longer. */
+/** ffmpeg ends a page with the packet that makes it so long, so that players seek quickly. */
 const PAGE_SAMPLES = 48_000;
 
 /** The bytes are no Ogg stream that this project's readers follow. */
@@ -21,7 +21,7 @@ export class BrokenOgg extends Error {
   override readonly name = 'BrokenOgg';
 }
 
-/** A whole page, lacing values and all; undefined at the end of the file. */
+/** A whole page, lacing values included; undefined at the end of the file. */
 export async function oggPage(reader: ByteReader): Promise<Buffer | undefined> {
   const header = await reader.peek(HEADER_BYTES);
   if (header.length === 0) return undefined;
@@ -37,21 +37,21 @@ export async function oggPage(reader: ByteReader): Promise<Buffer | undefined> {
   return page;
 }
 
-/** What a page says of itself, and where its packets begin. */
+/** A page's granule position and lacing values, and where its packets begin. */
 export function pageHead(page: Buffer): { granule: number; lacing: Buffer; bodyAt: number } {
   const bodyAt = HEADER_BYTES + (page[AT.segments] ?? 0);
   const granule = Number(page.readBigInt64LE(AT.granule));
   return { granule, lacing: page.subarray(HEADER_BYTES, bodyAt), bodyAt };
 }
 
-/** Whether its checksum is that of its bytes. */
+/** Whether its checksum matches its bytes. */
 export function isIntact(page: Buffer): boolean {
   const bytes = Buffer.from(page);
   bytes.writeUInt32LE(0, AT.crc);
   return crc32(bytes) === page.readUInt32LE(AT.crc);
 }
 
-/** Pages of a stream under another serial number: those that follow one another in one file have one each (RFC 3533 section 4). */
+/** Gives pages another serial number: each stream in one file has its own (RFC 3533 section 4). */
 export function withSerial(stream: Buffer, serial: number): Buffer {
   const pages = Buffer.from(stream);
   for (let at = 0; at < pages.length; ) {
@@ -92,8 +92,8 @@ const HEADER_PACKETS = 2;
 const PRE_SKIP_AT = 10;
 
 /**
- * How long a file is, without decoding it, which takes as long as twenty copies: all packets
- * without the pre-skip, and without what the last page leaves out (RFC 7845 section 4).
+ * How long a file is, without decoding it, which takes as long as twenty copies: all packets, less
+ * the pre-skip and what the last page leaves out (RFC 7845 section 4).
  * @returns samples of one channel at 48 kHz
  */
 export async function opusSamples(path: string): Promise<number> {
@@ -104,7 +104,7 @@ export async function opusSamples(path: string): Promise<number> {
   let total = 0;
   let endOfPageBefore = 0;
   let cutOff = 0;
-  // Of a packet that goes on from one page to the next only its beginning is of interest.
+  // Of a packet that continues on the next page only its beginning matters.
   let head: Buffer | undefined;
   for (let page = await oggPage(reader); page !== undefined; page = await oggPage(reader)) {
     let samples = 0;
@@ -150,7 +150,7 @@ export class OggPageWriter {
   /** Samples at the end of the last packet that ends on the page; −1: none does. */
   #granule = -1;
   #pageBegan = 0;
-  /** Written when more comes: the last page of all has a flag for it. */
+  /** Written when more comes: the very last page has a flag. */
   #isFull = false;
 
   constructor(out: ByteWriter, { serial, sequence }: OggStream) {
@@ -182,7 +182,7 @@ export class OggPageWriter {
     }
   }
 
-  /** What follows stands on a page of its own, as headers do (RFC 7845 section 3). */
+  /** What follows begins a new page, as headers do (RFC 7845 section 3). */
   async endPage(): Promise<void> {
     await this.#write(0);
   }
@@ -215,7 +215,7 @@ export class OggPageWriter {
   }
 }
 
-/** Not the CRC-32 of zip: bits are not reflected, and it begins and ends with 0 (RFC 3533 section 6). */
+/** Not the CRC-32 of zip: bits are not reflected, starts and ends with 0 (RFC 3533 section 6). */
 const CRC32_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   let crc = byte << 24;
   for (let bit = 0; bit < 8; bit += 1) crc = crc < 0 ? (crc << 1) ^ 0x04c11db7 : crc << 1;

@@ -1,6 +1,7 @@
 /**
- * The form in which phones make voice notes themselves, and which alone all of them are reported to play (decisions A3): Ogg Opus, mono, made of 16 kHz, SILK
- * wideband frames of 20 ms, three to a packet. Frames stay as they are, so a decoder gives out the same samples (docs/decisions/0034-voice-notes.md).
+ * The form of phones' own voice notes, the only one that all are reported to play (decisions A3):
+ * Ogg Opus, mono, of 16 kHz, SILK wideband frames of 20 ms, three to a packet. Frames stay
+ * unchanged, so decoders output the same samples (docs/decisions/0034-voice-notes.md).
  */
 import { open } from 'node:fs/promises';
 import { ByteReader, ByteWriter } from '../byte-file.ts';
@@ -13,9 +14,9 @@ const FRAMES_A_PACKET = 3;
 const INPUT_RATE = 16_000;
 
 interface VoiceForm {
-  /** Whether all of it is of the form, once its frames stand three to a packet. */
+  /** Whether all of it has the form, once its frames are packed three to a packet. */
   readonly isNative: boolean;
-  /** Whether it is of the form as it stands, so that there is nothing to mend. */
+  /** Whether it has the form already, so that nothing needs repacking. */
   readonly isUntouched: boolean;
   /** Of the target. */
   readonly packets: number;
@@ -24,7 +25,7 @@ interface VoiceForm {
 }
 
 interface PackOptions {
-  /** How long it is, at 48 kHz, where its writer knows that better than its granule positions; default: the last of those says so. */
+  /** Its length at 48 kHz, if its writer knows; default: by its last granule position. */
   readonly samples?: number | undefined;
   /** Longest source that is read, samples at 48 kHz; default any. */
   readonly maxSamples?: number;
@@ -32,9 +33,10 @@ interface PackOptions {
 }
 
 /**
- * Puts the frames of an Ogg Opus file three to a packet. Of a source that has frames of another kind the target is the beginning alone, unless `samples`
- * are known.
- * @throws {BrokenOgg} when the source is not one intact stream with all of its packets, or is too long; the reason of the signal
+ * Packs the frames of an Ogg Opus file three to a packet. If it has frames of another kind, the
+ * target is only its beginning, unless `samples` are known.
+ * @throws {BrokenOgg} unless the source is one intact, complete stream, or if it is too long; the
+ * signal's reason
  */
 export async function packVoiceNote(
   source: string,
@@ -82,7 +84,7 @@ async function pack(
   for await (const { packet, began, ends, isOnTime } of packets) {
     const { kind, frames } = takenApart(packet);
     form.isNative &&= kind === NATIVE_KIND;
-    // It will be encoded: whatever else a stranger's file holds is not worth a look.
+    // It will be encoded, so the rest of a stranger's file need not be read.
     if (!form.isNative && known === undefined) break;
     // Only the last packet may be shorter.
     form.isUntouched &&= isOnTime && isFull && frames.length <= FRAMES_A_PACKET;
@@ -107,7 +109,7 @@ function takenApart(packet: Buffer): NonNullable<ReturnType<typeof framesOf>> {
   return taken;
 }
 
-/** What the packets of an Ogg Opus file take in it, and where they end: samples at 48 kHz, pre-skip included. */
+/** Each packet's bytes in an Ogg Opus file, and its end: samples at 48 kHz with the pre-skip. */
 export async function* packetsOf(path: string): AsyncGenerator<{ bytes: number; endSamples: number }> {
   await using file = await open(path, 'r');
   const { packets } = await openStream(new ByteReader(file));
@@ -127,9 +129,9 @@ interface OpusPacket {
   readonly packet: Buffer;
   /** Granule position before it: samples at 48 kHz. */
   readonly began: number;
-  /** Granule position after what is heard of it: the last page may cut off its end (RFC 7845 section 4.4). */
+  /** Granule position after its audible part: the last page may cut it (RFC 7845 section 4.4). */
   readonly ends: number;
-  /** Whether the page on which it ends says so too. */
+  /** Whether its page reports the same end. */
   readonly isOnTime: boolean;
 }
 
@@ -143,10 +145,10 @@ async function openStream(reader: ByteReader, options: PackOptions = {}): Promis
   return { head: read, tags: tags.packet, serial: head.serial, packets };
 }
 
-/** Writers that keep times in milliseconds or in samples of 16 kHz are so far off. */
+/** How far off writers are that keep times in milliseconds or in samples of 16 kHz. */
 const TOLERATED_SAMPLES = 48;
 
-/** @throws {BrokenOgg} where packets are missing, or a granule position cuts off more than the end of the last one */
+/** @throws {BrokenOgg} where packets are missing, or a granule position ends before the last one */
 async function* counted(
   packets: AsyncGenerator<PacketOnPage>,
   preSkip: number,
@@ -182,7 +184,7 @@ interface PacketOnPage {
   readonly isLastOnPage: boolean;
 }
 
-/** Demultiplexers should take none that is larger, bytes (RFC 7845 section 6); the headers of a voice note are far from it. */
+/** Demultiplexers should take none larger, bytes (RFC 7845 section 6); headers are far smaller. */
 const LARGEST_PACKET = 61_440;
 
 async function* packetsOnPages(
@@ -249,7 +251,7 @@ function headOf(preSkip: number): Buffer {
   return packet;
 }
 
-/** Nobody's name, and no tags (RFC 7845 section 5.2). */
+/** No vendor and no tags (RFC 7845 section 5.2). */
 const TAGS = Buffer.concat([Buffer.from('OpusTags'), Buffer.alloc(8)]);
 
 const ENCODER_TAG = 'encoder=';

@@ -1,4 +1,4 @@
-/** Makes one file of the parts of an encode. */
+/** Joins the parts of an encode into one file. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { ByteReader, ByteWriter } from '../byte-file.ts';
 import { BrokenOgg, OggPageWriter, oggPackets, oggPage, pageHead, streamOf } from '../ogg/pages.ts';
@@ -11,11 +11,11 @@ export interface EncodedPart extends Part {
 }
 
 interface Joining {
-  /** In order; the first has all that stands before the packets, the others nothing but packets. */
+  /** In order; the first has all headers, the others only packets. */
   readonly parts: readonly EncodedPart[];
   readonly outputPath: string;
   readonly splicing: NonNullable<ReturnType<typeof splicingOf>>;
-  /** Of the whole, in one channel, as they went into the encoder. */
+  /** Samples of the whole, in one channel, as encoded. */
   readonly samples: number;
   readonly signal: AbortSignal;
 }
@@ -45,7 +45,7 @@ export async function joinMp3(joining: Joining): Promise<Joined> {
   });
 }
 
-/** Tags and the Info frame, which is written again when all is known. */
+/** Tags and the Info frame, which is rewritten when all is known. */
 async function copyUpToSound(reader: ByteReader, out: ByteWriter): Promise<{ frame: Buffer; at: number }> {
   let at = 0;
   const tag = await reader.peek(10);
@@ -85,7 +85,7 @@ export async function joinOpus(joining: Joining): Promise<Joined> {
     for await (const packet of splice(joining, [first, ...others].map(oggPackets), (whole) => whole)) {
       packets += 1;
       bytes += packet.length;
-      // The last packet is filled up with silence, which the granule position cuts off (RFC 7845 section 4.4).
+      // Silence fills the last packet; the granule position cuts it (RFC 7845 section 4.4).
       await pages.packet(packet, Math.min(end, packets * joining.splicing.frameSamples));
     }
     if (packets !== Math.ceil(end / joining.splicing.frameSamples)) {
@@ -113,7 +113,7 @@ async function skipOpusHeaders(reader: ByteReader): Promise<void> {
   await eachHeaderPage(reader, async () => {});
 }
 
-/** Headers end with their pages: sound begins on a page of its own. */
+/** Headers end with their pages: audio begins on a new page. */
 async function eachHeaderPage(
   reader: ByteReader,
   use: (page: Buffer, packet: number) => Promise<void>,
@@ -126,7 +126,7 @@ async function eachHeaderPage(
   }
 }
 
-/** The packets of all parts, each part's up to the place where the next one's go on. */
+/** The packets of all parts, each part's up to where the next one's continue. */
 async function* splice(
   { parts, splicing, signal }: Joining,
   streams: readonly AsyncGenerator<Buffer>[],

@@ -1,4 +1,4 @@
-/** Frames of MPEG audio layer III (ISO/IEC 11172-3 and 13818-3): where they end, what of them sounds, and the Info frame before them. */
+/** MPEG layer III frames (ISO/IEC 11172-3 and 13818-3): ends, audible data, the Info frame. */
 import type { ByteReader } from '../byte-file.ts';
 import { mpegFrameBytes } from '../sniff.ts';
 import { Unjoinable } from './parts.ts';
@@ -20,7 +20,7 @@ export function frameShape(header: Buffer): FrameShape {
   return { bytes, isMpeg1: ((word >>> 19) & 3) === 3, isMono: ((word >>> 6) & 3) === 3 };
 }
 
-/** @returns the frames of a file that holds nothing else any more */
+/** @returns the frames of a file that holds nothing else from here on */
 export async function* mp3Frames(reader: ByteReader): AsyncGenerator<Buffer> {
   for (;;) {
     const header = await reader.peek(HEADER_BYTES);
@@ -42,9 +42,9 @@ function sideInfoBytes({ isMpeg1, isMono }: FrameShape): number {
 const RESERVOIR_BYTES = 511;
 
 /**
- * What decoders read of each frame: header, side information, and its main data, which may begin in the frames before (the bit
- * reservoir). LAME fills what is left over with bits that mean nothing and depend on how many it has filled so since it began, so that
- * frames that sound alike differ as bytes.
+ * What decoders read of each frame: header, side information and main data, which may begin in
+ * earlier frames (the bit reservoir). LAME fills the rest with meaningless bits that depend on its
+ * earlier ones, so frames that sound alike differ as bytes.
  * @returns null for a frame whose main data begins before the first one given
  */
 export function soundOfFrames(frames: readonly Buffer[]): (Buffer | null)[] {
@@ -65,7 +65,7 @@ export function soundOfFrames(frames: readonly Buffer[]): (Buffer | null)[] {
   });
 }
 
-/** Bits of a granule's side information for one channel, which begins with the length of its main data. */
+/** Bits of a granule's side information per channel; it begins with its main data's length. */
 const GRANULE_BITS = { mpeg1: 59, mpeg2: 63 };
 
 function mainData(frame: Buffer, { isMpeg1, isMono }: FrameShape): { begin: number; bits: number } {
@@ -90,7 +90,7 @@ function readBits(bytes: Buffer, at: number, count: number): number {
 }
 
 // The Info frame has the tables of Xing and LAME (LAME Tag revision 1), by which players seek and
-// know where the sound begins and ends. The numbers are those of ffmpeg's muxer for the whole.
+// find where audio begins and ends. The numbers are those of ffmpeg's muxer for the whole.
 
 const TOC_ENTRIES = 100;
 
@@ -98,10 +98,10 @@ const TOC_ENTRIES = 100;
 const AT = { frames: 8, bytes: 12, toc: 16, delays: 141, musicLength: 148, musicCrc: 152, tagCrc: 154 };
 const TABLE_BYTES = 156;
 
-/** What ffmpeg's checksum of the tag covers: all before it in a stereo frame of MPEG-1; in others itself too, as 0, and past the frame's end zeros. */
+/** ffmpeg's tag checksum: in stereo MPEG-1 all before it; else itself as 0 too, zeros behind. */
 const TAG_CRC_BYTES = 190;
 
-/** What stands in the Info frame, counted while the frames go by. */
+/** The content of the Info frame, counted as frames pass. */
 export class InfoTally {
   readonly #infoFrameBytes: number;
   readonly #seekPoints: SeekPoints;
@@ -153,7 +153,7 @@ export function infoAt(frame: Buffer): number {
   return at;
 }
 
-/** Some hundreds of places in the file, at even distances in time, whatever its length: every second one is dropped when they become too many. */
+/** Some hundreds of evenly spaced positions: when there are too many, every second is dropped. */
 class SeekPoints {
   static readonly #most = 400;
   #places: number[] = [];
@@ -171,7 +171,7 @@ class SeekPoints {
     }
   }
 
-  /** The place of a hundredth of the time, in 256ths of the file. */
+  /** The position at a hundredth of the time, in 256ths of the file. */
   at(entry: number, totalBytes: number): number {
     if (entry === 0) return 0;
     const place = this.#places[Math.floor((entry * this.#places.length) / TOC_ENTRIES)] ?? 0;

@@ -1,37 +1,37 @@
-/** Into which parts an output is cut to be encoded on several cores (pure). */
+/** How an output is cut into parts to be encoded on several cores (pure). */
 import type { OutputPlan } from '../plan.ts';
 
-/** A part of an output: samples of one channel at the rate of the encoder, counted from the output's beginning. */
+/** A part of an output: samples of one channel at the encoder's rate, from the output's start. */
 export interface Part {
   readonly startSample: number;
   /** null: to the end. */
   readonly endSample: number | null;
 }
 
-/** What is known of a codec whose packets can be spliced. */
 interface Splicing {
   readonly frameSamples: number;
-  /** Frames after which the encoder's pattern of frame lengths repeats: a part begins at a multiple of it. */
+  /** The encoder's frame lengths repeat after so many frames: a part begins at a multiple. */
   readonly cycleFrames: number;
   readonly rule: SpliceRule;
 }
 
-/** At 44.1 kHz a frame has no whole number of bytes: one more is put in by a pattern that repeats after 49 frames at the most, at every bitrate. */
+/** At 44.1 kHz frames get an extra byte by a pattern of at most 49 frames, at every bitrate. */
 const MP3_CYCLE_FRAMES = 49;
 
 /**
- * The bit reservoir and the filter bank make a frame of MP3 depend on what came before it. A decoder needs two frames to get into the same
- * state, and the main data of at most nine frames (32 kbit/s at 48 kHz) begins before the splice.
+ * Bit reservoir and filter bank make an MP3 frame depend on earlier ones. A decoder needs two
+ * frames to reach the same state; main data of nine at most begins before the splice (32 kbit/s, 48
+ * kHz).
  */
 const MP3_RULE: SpliceRule = { before: 4, after: 12 };
 
-/** RFC 7845 section 4.6 wants 80 ms for a decoder to converge; this is half a second, since each packet halves what is left of a difference. */
+/** RFC 7845 section 4.6 wants 80 ms; this is 500, as each packet halves a decoder's difference. */
 const OPUS_RULE: SpliceRule = { before: 25, after: 0 };
 
-/** Below, libopus may choose its other codec (SILK), whose packets do not become the same again. */
+/** Below, libopus may use its other codec (SILK), whose packets do not become the same again. */
 const OPUS_MIN_KBPS = 80;
 
-/** How its outputs are spliced; null for an output that is not. Lossless formats and AAC never are: see docs/decisions/0012-parallel-encoding.md. */
+/** Null: never spliced, as lossless formats and AAC (docs/decisions/0012-parallel-encoding.md). */
 export function splicingOf({ formatName, encode }: OutputPlan): Splicing | null {
   if (formatName === 'mp3') {
     const frameSamples = encode.sampleRate >= 32_000 ? 1152 : 576;
@@ -43,12 +43,12 @@ export function splicingOf({ formatName, encode }: OutputPlan): Splicing | null 
   return null;
 }
 
-/** The shortest part that is worth a run of its own: shorter ones spend too much of it on the overlap. */
+/** The shortest part worth its own run: shorter ones spend too much of it on the overlap. */
 const MIN_PART_SECONDS = 150;
 
 /**
- * How long two parts overlap. Two encoders that begin at different places agree after some seconds, LAME after 17 s in the worst of
- * 120 cases; where they do not, all of the work is done again.
+ * How long two parts overlap. Two encoders that begin at different positions agree after seconds,
+ * LAME after 17 s in the worst of 120 cases; if they do not, all work is redone.
  */
 const OVERLAP_SECONDS = 30;
 
@@ -69,18 +69,19 @@ export function mostParts(plan: OutputPlan, { minPartSeconds }: PartLengths = PA
   return Math.max(1, Math.floor(expectedSeconds / minPartSeconds));
 }
 
-/** What a second of the source takes to be read and decoded, of what it takes to be encoded: 0.45 s of 7.5 for ten minutes of AAC to MP3. */
+/** Cost of decoding, relative to encoding: 0.45 s of 7.5 for ten minutes of AAC to MP3. */
 const DECODE_SHARE = 0.06;
 
-/** The same of what the last part's run makes besides: a transcript's sound, 0.2 s of those 7.5. */
+/** The same of what the last part's run also makes: a transcript's audio, 0.2 s of those 7.5. */
 const BESIDE_SHARE = 0.03;
 
-/** The shortest of many parts against the first: it stays longer than what it shares with the next. */
+/** The shortest of many parts, relative to the first: longer than its overlap. */
 const LEAST_WEIGHT = 0.5;
 
 /**
- * Parts that take about the same time, each overlapping the next. Each one's run decodes what lies before it too, so that they become shorter.
- * @param beside how many light outputs the last part's run makes besides
+ * Parts that take about the same time, each overlapping the next. Later parts are shorter, since
+ * each run also decodes what precedes its part.
+ * @param beside how many light outputs the last part's run also makes
  */
 export function cut(
   { encode, expectedSeconds }: OutputPlan,
@@ -105,7 +106,7 @@ export function cut(
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-// Where one run's packets may be followed by those of the next (pure).
+// Where one run's packets may be followed by the next run's (pure).
 
 /** How many packets on each side of a splice have to be the same in both runs. */
 interface SpliceRule {
@@ -114,10 +115,10 @@ interface SpliceRule {
 }
 
 /**
- * The latest place that keeps to the rule: the later, the longer the second encoder has forgotten that it began in the middle.
- * @param earlier what the packets of the earlier run say, from the place on at which the later run begins; null: cannot be told
+ * The latest splice that keeps to the rule, to give the second encoder most time to converge.
+ * @param earlier content of the earlier run's packets, from the later run's start on; null: unknown
  * @param later the same of the later run
- * @returns how many packets of the earlier run come before the splice; undefined where the runs never agree
+ * @returns how many packets of the earlier run come first; undefined if the runs never agree
  */
 export function findSplice(
   earlier: readonly (Buffer | null)[],

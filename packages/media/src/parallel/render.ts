@@ -1,7 +1,7 @@
 /**
- * Several runs at the same time, over cores that would be idle: one for each output, or one for each part of a long one. Each run decodes from the
- * beginning, which costs little, so that it encodes the very samples that a single run would; parts are joined where two encoders make the same
- * packets. docs/decisions/0012-parallel-encoding.md
+ * Several runs at once, on idle cores: one for each output, or for each part of a long one. Each
+ * run decodes from the beginning, which is cheap, so that it encodes the samples that a single run
+ * would. Parts join where encoders agree (docs/decisions/0012-parallel-encoding.md).
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,21 +14,21 @@ import type { EncodedPart } from './join.ts';
 import { cut, mostParts, PART_LENGTHS, splicingOf, Unjoinable } from './parts.ts';
 
 interface IdleCores {
-  /** How many runs may go on at the same time, the caller's own counted; at least 1. */
+  /** How many runs may run at once, the caller's own included; at least 1. */
   readonly count: number;
   readonly release: () => void;
 }
 
 export interface Parallelism {
-  /** Takes cores that nobody waits for, at once. `most` counts the one that the caller has already. */
+  /** Takes cores that nobody waits for, at once. `most` includes the one that the caller has. */
   readonly takeIdle: (most: number) => IdleCores;
-  /** Told when the parts could not be joined: the output is encoded again, in one. */
+  /** Called when the parts could not be joined: the output is encoded again, in one. */
   readonly onUnjoined?: (reason: string) => void;
-  /** Default: parts of 150 s at the least that overlap by 30 s. */
+  /** Default: parts of at least 150 s that overlap by 30 s. */
   readonly lengths?: typeof PART_LENGTHS;
 }
 
-/** What is wanted over idle cores where that can be, and otherwise in one run. */
+/** Renders over idle cores where possible, otherwise in one run. */
 export async function renderWanted(
   job: Job,
   wanted: readonly Rendition[],
@@ -43,7 +43,7 @@ export async function renderWanted(
   return renderRuns(job, wanted, parallel, onSeconds);
 }
 
-/** The outputs dealt out to as many runs as there are cores for: on one core one decode serves them all. */
+/** Divides the outputs among as many runs as there are cores: on one core one decode serves all. */
 async function renderRuns(
   job: Job,
   wanted: readonly Rendition[],
@@ -75,8 +75,8 @@ async function renderRuns(
 }
 
 /**
- * In turns, each of at most so many runs at the same time. A copy takes no time and goes with the first. A run has one pipe, so that waveforms of
- * another sound have a turn of their own.
+ * Rounds of at most so many runs at a time. A copy is quick and joins the first run. A run has one
+ * pipe, so waveforms of different audio get a round of their own.
  */
 function dealOut(wanted: readonly Rendition[], cores: number): Rendition[][][] {
   const [sound] = wanted.filter(isPiped).map(soundOf);
@@ -97,7 +97,7 @@ function dealOut(wanted: readonly Rendition[], cores: number): Rendition[][][] {
 
 /**
  * @param onSeconds how far the output has come.
- * @returns null when it is to be encoded in one: too short, not of a codec that can be spliced, no idle cores, or parts that do not fit
+ * @returns null: encode it in one (too short, unspliceable, no idle cores, or parts do not fit)
  */
 async function renderInParallel(
   job: Job,
@@ -143,7 +143,7 @@ async function renderParts(
     const { signal } = job;
     const joined = await joinParts({ parts, outputPath: rendition.path, splicing, samples, signal });
     const file = await measureRendition(job, rendition, { ...joined, samples });
-    // The last part's run is the one that came to the end.
+    // The last part's run reached the end.
     const clock = last?.clock ?? { sourceSeconds: file.durationSeconds, filledSeconds: 0 };
     return [{ ...file, ...clock, isInForm: true }, ...(last?.beside ?? [])];
   } finally {
@@ -151,7 +151,7 @@ async function renderParts(
   }
 }
 
-/** What was encoded in a part, and how much of the track was read for it. */
+/** What a part encoded, and how much of the track was read for it. */
 interface PartEnd {
   readonly samples: number;
   readonly clock: Pick<RenderedFile, 'sourceSeconds' | 'filledSeconds'>;
@@ -159,7 +159,7 @@ interface PartEnd {
   readonly beside: readonly RenderedFile[];
 }
 
-/** Runs all parts. The last one's run decodes all of the track, and so makes what is to be made beside. */
+/** Runs all parts. The last run decodes the whole track, so it also makes the light outputs. */
 function encodeAll(
   job: Job,
   rendition: Rendition,
@@ -176,7 +176,7 @@ function encodeAll(
   );
 }
 
-/** Runs them at the same time; the first failure ends the others, and is thrown once they have ended. */
+/** Runs them at the same time; the first failure ends the others and is thrown after they end. */
 async function together<T, R>(
   job: Job,
   items: readonly T[],
@@ -203,7 +203,7 @@ async function together<T, R>(
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** What is encoded twice counts as half of it, so that all together come to the length of the whole. */
+/** Audio that is encoded twice counts half, so that all add up to the length of the whole. */
 function withoutOverlaps(
   { plan: { encode, expectedSeconds } }: Rendition,
   parts: readonly EncodedPart[],
@@ -224,12 +224,12 @@ async function encodePart(
   onSeconds: (seconds: number) => void,
 ): Promise<PartEnd> {
   const { places, ...command } = await renditionCommand(job, [{ ...rendition, path, stretch }, ...beside]);
-  // How far a run has come is told of its longest file. What is made beside begins at second 0, and may end before the part begins.
+  // ffmpeg reports a run's longest file. Others begin at second 0 and may end before the part.
   const begin = stretch.startSample / rendition.plan.encode.sampleRate;
   const ahead = beside.some(({ plan }) => (plan.expectedSeconds ?? 0) > begin) ? begin : 0;
   const { stderr } = await runOnInput(job, command, (reached) => onSeconds(Math.max(0, reached - ahead)));
   const { samples = 0 } = outputStatistics(stderr, 0) ?? {};
-  // The container promised more than there is; the single pass says what that means.
+  // The container promised more than there is; the single pass reports that.
   if (samples === 0) throw new Unjoinable('a part holds no audio');
   const files: RenderedFile[] = [];
   for (const [nth, other] of beside.entries()) {

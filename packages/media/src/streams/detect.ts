@@ -1,4 +1,4 @@
-/** Whether a file is the description of a stream, by its first bytes. What the server calls it is not asked: many say text/plain. */
+/** Recognises a stream's description by its first bytes: many servers call it text/plain. */
 import { open } from 'node:fs/promises';
 
 export type StreamKind = 'hls' | 'dash';

@@ -1,10 +1,10 @@
-/** Fetches the pieces of a stream, several at a time, and hands them over in order. */
+/** Fetches the pieces of a stream, several at a time, and passes them on in order. */
 import { createDecipheriv, type Decipheriv } from 'node:crypto';
 import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Piece, type Resource, type Segment, unusable } from './presentation.ts';
 
-/** How requests are made: through the guard, within limits, tried again; packages/outbound/src/pieces.ts. */
+/** Requests through the guard, within limits, with retries: packages/outbound/src/pieces.ts. */
 type FetchPiece = <T>(
   request: Resource & { readonly maxBytes: number; readonly signal: AbortSignal },
   take: (answer: { readonly url: string; readonly bytes: AsyncIterable<Uint8Array> }) => Promise<T>,
@@ -14,10 +14,10 @@ export interface StreamContext {
   readonly fetch: FetchPiece;
   /** Whether an error is one of `fetch`: of the other side, or of the guard. */
   readonly isFetchFailure: (error: unknown) => boolean;
-  /** A folder of its own for segments on their way; it exists. */
+  /** A folder for segments in progress; it exists. */
   readonly folder: string;
   readonly signal: AbortSignal;
-  /** Waited for before so many bytes are written; below 0: so many have been removed. */
+  /** Awaited before so many bytes are written; below 0: so many have been removed. */
   readonly makeRoom: (bytes: number) => Promise<void>;
 }
 
@@ -25,14 +25,14 @@ const MIB = 1024 * 1024;
 /** 20,000 segments with addresses of 300 characters. */
 const MAX_PLAYLIST_BYTES = 8 * MIB;
 const MAX_INIT_BYTES = 4 * MIB;
-/** A stream may name one for each segment; all but the last few have been used. */
+/** A stream may name one for each segment; all but the last few are no longer needed. */
 const INITS_KEPT = 12;
 const KEY_BYTES = 16;
 
-/** Half of the connections that parts of a file have: each segment waits on the disk until those before it have come. */
+/** Half as many as for parts of a file: each segment stays on disk until earlier ones are done. */
 const SEGMENTS_AT_ONCE = 8;
 
-/** The text of a playlist, and where it lies. @throws as {@link FetchPiece} */
+/** The text of a playlist, and its address. @throws as {@link FetchPiece} */
 export function fetchText(
   { fetch, signal }: StreamContext,
   url: string,
@@ -59,8 +59,9 @@ export function requirePlaylistSize(sizeBytes: number): void {
 }
 
 /**
- * @param take gets each segment as a file of its own, decrypted, with its init section; the file is removed then
- * @throws as {@link FetchPiece}; {MediaFailure} when a key or what it opens is none; what `take` throws
+ * @param take gets each segment as a file of its own, decrypted, with its init section; the file is
+ * removed afterwards
+ * @throws as {@link FetchPiece}; {MediaFailure} for an invalid key or content; what `take` throws
  */
 export async function fetchSegments(
   context: StreamContext,
@@ -79,7 +80,7 @@ export async function fetchSegments(
       const [nth, segment] = value;
       const file = join(context.folder, String(nth));
       const parts = [pieces.init(segment.init), pieces.toFile(segment, file)] as const;
-      // Both have ended when one fails, so that nothing is written any more.
+      // Both have ended when one fails, so that no more is written.
       const fetched = Promise.allSettled(parts).then(() => Promise.all(parts));
       fetched.catch(() => {}); // It is waited for in its turn.
       underway.push({ segment, file, fetched });
@@ -113,14 +114,14 @@ interface Underway {
 class PieceFetcher {
   readonly #context: StreamContext;
   readonly #keys = new Map<string, Promise<Uint8Array>>();
-  /** By what they are fetched with, the oldest first. */
+  /** By what they are fetched with, oldest first. */
   readonly #inits = new Map<string, Promise<Uint8Array>>();
 
   constructor(context: StreamContext) {
     this.#context = context;
   }
 
-  /** Those of a section that many segments share once. */
+  /** One that many segments share is fetched once. */
   async init(piece: Piece | undefined): Promise<Uint8Array | undefined> {
     if (piece === undefined) return undefined;
     const { fetch, signal } = this.#context;

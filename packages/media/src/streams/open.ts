@@ -1,4 +1,4 @@
-/** From what lies at the address of a stream to what is to be fetched of it. */
+/** From what is at a stream's address to what should be fetched. */
 import type { StreamKind } from './detect.ts';
 import { fetchText, type StreamContext } from './fetch.ts';
 import { choosePlaylist, isMaster } from './hls/master.ts';
@@ -11,12 +11,12 @@ import { type OpenedStream, unusable } from './presentation.ts';
 interface Description {
   readonly kind: StreamKind;
   readonly text: string;
-  /** Where it lies. */
+  /** Its address. */
   readonly url: string;
 }
 
 /**
- * Whether two tracks are asked for at the same place: then what is fetched of the one holds the other.
+ * Whether two requests mean the same rendition: then what is fetched for one holds the other.
  * @throws {MediaFailure} when there is no such track
  */
 export async function isSameRendition(
@@ -34,7 +34,7 @@ export async function isSameRendition(
 
 /**
  * @param asked the track: an index or a language
- * @throws {MediaFailure} when there is nothing in it that can be fetched; what fetching a playlist throws
+ * @throws {MediaFailure} if nothing in it can be fetched; what fetching a playlist throws
  */
 export async function openStream(
   { kind, text, url }: Description,

@@ -1,9 +1,9 @@
-/** A stream as it is fetched: its segments in order, each with where it lies, how it is encrypted and when it plays. */
+/** A stream's segments in order, each with its address, its encryption and when it plays. */
 import { MediaFailure } from '../failure.ts';
 
-/** One address, or a part of what lies there. */
+/** One address, or a range of it. */
 export interface Resource {
-  /** Absolute; nobody has looked at it yet but to resolve it. */
+  /** Absolute, but checked by nobody yet. */
   readonly url: string;
   /** `end` is exclusive. Left out: all of it. */
   readonly span?: { readonly start: number; readonly end: number } | undefined;
@@ -16,20 +16,20 @@ interface Encryption {
   readonly iv: Uint8Array;
 }
 
-/** What is fetched with one request. */
+/** Fetched with one request. */
 export interface Piece extends Resource {
   readonly encryption?: Encryption | undefined;
 }
 
 export interface Segment extends Piece {
-  /** What a decoder has to read first: the header of fMP4 or WebM. The same object for all segments that it belongs to. */
+  /** Read first by a decoder: the header of fMP4 or WebM. One object for all of its segments. */
   readonly init?: Piece | undefined;
   readonly seconds: number;
-  /** What is missing before it, by the stream's own word (EXT-X-GAP); default 0. */
+  /** The gap before it, by the stream's own tags (EXT-X-GAP); default 0. */
   readonly gapSeconds?: number;
   /** Its timestamps do not follow from those of the segment before it. */
   readonly breaksClock: boolean;
-  /** Added to the timestamps of its media it is the place in the presentation, seconds; undefined where the stream does not say. */
+  /** Media timestamps plus this are presentation time, seconds; undefined if unknown. */
   readonly mediaZeroSeconds?: number | undefined;
   /** The part of it that belongs to the presentation, by its own timestamps; default all of it. */
   readonly shown?: { readonly startSeconds: number; readonly endSeconds: number };
@@ -37,15 +37,15 @@ export interface Segment extends Piece {
 
 export interface Presentation {
   readonly segments: readonly Segment[];
-  /** How long its pictures are that lie elsewhere: sound that seems to begin behind their end has another clock. */
+  /** Length of pictures in other segments: audio that seems to begin after it has another clock. */
   readonly picturesSeconds?: number;
 }
 
-/** What is to be fetched of a stream. */
+/** What should be fetched of a stream. */
 export interface OpenedStream {
-  /** One address with all of it, to be fetched as any file, and where its timestamp 0 is in the presentation; or segments. */
+  /** One address of the whole, with its timestamp 0 in the presentation; or segments. */
   readonly content: { readonly fileUrl: string; readonly zeroSeconds: number } | Presentation;
-  /** Whether it is the wanted track alone; otherwise that is still to be chosen among the tracks of the file. */
+  /** Whether it has only the wanted track; otherwise the file's tracks are to choose from. */
   readonly isTrack: boolean;
 }
 
@@ -57,12 +57,12 @@ export function requireCount(segments: number): void {
   if (segments > MAX_SEGMENTS) throw unusable(`the stream has more than ${MAX_SEGMENTS} segments`);
 }
 
-/** The guard takes no longer ones. */
+/** The guard accepts no longer ones. */
 const MAX_ADDRESS_CHARACTERS = 2_048;
 
 /**
- * The address, made absolute. What cannot be is handed to the guard as it is, which refuses it. So is the beginning of what is too long for the guard, and
- * what is relative to that: 20,000 segments would each have an address of megabytes.
+ * The address, made absolute. If it cannot be, or is too long, the guard gets and refuses it, too
+ * long ones cut: 20,000 segments could each have an address of megabytes.
  */
 export function resolved(address: string, base: string): string {
   if (address.length > MAX_ADDRESS_CHARACTERS) return address.slice(0, MAX_ADDRESS_CHARACTERS + 1);
@@ -77,7 +77,7 @@ export function unusable(details: string, options?: { readonly cause: unknown })
   return new MediaFailure('INVALID_VIDEO', details, options);
 }
 
-/** A stream that may be good, but is not one of those that can be read. */
+/** A stream that may be valid, but cannot be read here. */
 export function unsupported(details: string): MediaFailure {
   return new MediaFailure('EXTRACTION_FAILED', details);
 }

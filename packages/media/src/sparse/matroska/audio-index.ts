@@ -1,4 +1,4 @@
-/** What of a WebM or Matroska file is needed to take one of its audio tracks out. */
+/** What is needed of a WebM or Matroska file to extract one of its audio tracks. */
 import { type ByteSpans, bytesOf, joinSpans, united } from 'soundpost-outbound/ranges-spans';
 import { type AudioIndex, LEAD, MOSTLY } from '../mp4/audio-index.ts';
 import { UnsupportedLayout } from '../mp4/boxes.ts';
@@ -7,7 +7,7 @@ import { type Blocks, readBlocks } from './block-walk.ts';
 import { elementHeader, IDS, MAX_ELEMENT_HEADER_BYTES } from './elements.ts';
 
 /**
- * Reads everything but the content of blocks, and the sound that lies near.
+ * Reads everything except the content of blocks, and the audio nearby.
  * @throws UnsupportedLayout when the file has to be read whole; what the source throws
  */
 export async function readMatroskaIndex(source: ByteSource): Promise<AudioIndex> {
@@ -27,7 +27,7 @@ export async function readMatroskaIndex(source: ByteSource): Promise<AudioIndex>
   };
 }
 
-/** A file is a header and one segment; that goes up to the end of the file, or does not say so. */
+/** A file is a header and one segment, which ends with the file or does not give its size. */
 async function contentOfSegment(source: ByteSource): Promise<number> {
   const headerAt = async (at: number) => {
     const end = Math.min(source.sizeBytes, at + MAX_ELEMENT_HEADER_BYTES);

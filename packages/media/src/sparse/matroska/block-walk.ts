@@ -1,6 +1,6 @@
 /**
- * The elements of a Matroska segment (RFC 9559), each read whole but for the content of blocks: of those only the header says
- * whose they are and where the next one begins. All clusters are gone through at the same time, block by block.
+ * Reads the elements of a Matroska segment (RFC 9559) whole except blocks, of which the header
+ * gives the track and the end. All clusters are walked at the same time, block by block.
  */
 import { UnsupportedLayout } from '../mp4/boxes.ts';
 import type { ByteSource } from '../mp4/top-level.ts';
@@ -13,7 +13,7 @@ import {
   variableInteger,
 } from './elements.ts';
 
-/** Where the blocks of a track lie, in no order. */
+/** Where the blocks of a track are, in no order. */
 export interface Blocks {
   readonly starts: number[];
   readonly ends: number[];
@@ -28,7 +28,7 @@ interface MatroskaTrack {
 /** A block's header: track number of up to eight bytes, time and flags. */
 const PEEK_BYTES = MAX_ELEMENT_HEADER_BYTES + 11;
 const MAX_ELEMENT_BYTES = 8 * 1024 * 1024;
-/** Of two hours half a million are sound, 0.2 million pictures. */
+/** Two hours have half a million blocks of audio and 0.2 million pictures. */
 const MAX_BLOCKS = 4_000_000;
 /** A day in clusters of five seconds. */
 const MAX_CLUSTERS = 20_000;
@@ -36,25 +36,25 @@ const MAX_TRACKS = 64;
 /** Read at the same time, and kept in memory until then. */
 const MAX_ROUND_BYTES = 32 * 1024 * 1024;
 
-/** How much is read behind a block: the sound up to the next picture, which is two or three blocks. */
+/** Bytes to read behind a block: the audio up to the next picture, two or three blocks. */
 const GUESS = { first: 1100, least: 512, most: 8192, blocks: 3 };
 
-/** So many ranges, for clusters begin with their largest pictures, and then so many rounds, before it is asked whether that pays. */
+/** Ranges (clusters begin with their largest pictures) and rounds before checking if it pays. */
 const FREE = { ranges: 64, rounds: 4 };
-/** Of the time that the bytes would have taken; the rest of the sound comes on top. */
+/** Share of the time that the bytes would have taken; the rest of the audio comes on top. */
 const MOST_EFFORT = 0.5;
 
 interface Place {
   at: number;
   bytes: Uint8Array;
   wantedEnd: number;
-  /** Where the elements end that it is inside of: a cluster, a group of blocks. */
+  /** Ends of the elements around it: a cluster, a group of blocks. */
   readonly ends: number[];
 }
 
 /**
  * @param from where the content of the segment begins
- * @throws UnsupportedLayout, also when it would take about as long as reading everything; what the source throws
+ * @throws UnsupportedLayout, also if it would take as long as reading all; what the source throws
  */
 export async function readBlocks(source: ByteSource, from: number): Promise<readonly MatroskaTrack[]> {
   const walk = new BlockWalk(source.sizeBytes, from);
@@ -148,7 +148,7 @@ class BlockWalk {
     if (this.#begun.size > MAX_CLUSTERS) throw new UnsupportedLayout(`more than ${MAX_CLUSTERS} clusters`);
   }
 
-  /** @returns whether more has to be read there; otherwise it has come to the end, or to where the walk has been */
+  /** @returns whether to read more there; false at the end, or where the walk has been */
   #goOn(place: Place): boolean {
     for (;;) {
       const wantedEnd = this.#next(place);

@@ -1,4 +1,4 @@
-/** What of an MP4 or MOV file is needed to take one of its audio tracks out and no more: the rest is mostly pictures. */
+/** What is needed of an MP4 or MOV file to extract one of its audio tracks: most is pictures. */
 import { type ByteSpans, bytesOf, joinSpans, united } from 'soundpost-outbound/ranges-spans';
 import { SNIFF_BYTES, sniffContainer } from '../../sniff.ts';
 import { UnsupportedLayout } from './boxes.ts';
@@ -9,27 +9,27 @@ import { readTracks, type SampleTable } from './tracks.ts';
 
 export interface AudioIndex {
   /**
-   * What ffmpeg looks at before it takes up a track, besides the index: the beginning of each track, and chapters'
-   * titles and pictures whole.
+   * What ffmpeg reads before it uses a track, besides the index: each track's beginning, and
+   * chapters' titles and pictures whole.
    */
   readonly lead: ByteSpans;
   readonly audioTracks: number;
-  /** The bytes of an audio track, by its place among them. @throws UnsupportedLayout */
+  /** The bytes of an audio track, by its index among them. @throws UnsupportedLayout */
   track(place: number): ByteSpans;
 }
 
 /**
- * ffmpeg finds out about a track from its first samples: of sound it decodes one or two, of H.264 up to twenty. More of
- * them are only read where these do not tell, and then they matter to pictures alone.
+ * ffmpeg identifies a track by its first samples: it decodes one or two of audio, up to twenty of
+ * H.264. It reads more only if these do not suffice, which concerns pictures alone.
  */
 export const LEAD = { samples: 64, bytes: 1024 * 1024 };
 
 const MAX_CHAPTER_BYTES = 8 * 1024 * 1024;
 
-/** Of the file's bytes: there is nothing to be left out then. */
+/** Of the file's bytes: then there is nothing to leave out. */
 export const MOSTLY = 0.7;
 
-/** ISO/IEC 14496-12 section 8.12 and QuickTime's older kind: what lies where may then follow from more than the tables. */
+/** ISO/IEC 14496-12 section 8.12 and old QuickTime: tables may not tell where data are. */
 const ENCRYPTED = new Set(['enca', 'encv', 'enct', 'encs', 'drms', 'drmi']);
 
 /**
@@ -44,7 +44,7 @@ export async function readAudioIndex(source: ByteSource): Promise<AudioIndex> {
   const encrypted = announced.find(({ format }) => ENCRYPTED.has(format));
   if (encrypted !== undefined) throw new UnsupportedLayout(`encrypted: ${encrypted.format}`);
   if (announced.every(({ handler }) => handler !== 'soun')) throw new UnsupportedLayout('no audio track');
-  // Of fragments it shows only after all of them have been looked up.
+  // In a fragmented file this shows only after all fragments have been looked up.
   if (fragmentsAt !== undefined && announced.length === 1)
     throw new UnsupportedLayout('hardly anything but sound');
   const tracks =
@@ -80,7 +80,7 @@ export async function readAudioIndex(source: ByteSource): Promise<AudioIndex> {
 /** Where a stretch can end at the latest. */
 interface Boundaries {
   readonly fileBytes: number;
-  /** Where something else begins after a place, a chunk of any track or a box; or the end of the file. */
+  /** Where the next chunk of any track, or box, begins after a position; or the end of the file. */
   after(place: number): number;
 }
 
@@ -93,7 +93,7 @@ function boundariesOf(
   return {
     fileBytes,
     after(place) {
-      // Few files ask, and there are as many places as chunks.
+      // Few files need it, and there are as many positions as chunks.
       places ??= sortedPlaces(tables, [...boxStarts, fileBytes]);
       return firstAfter(places, place);
     },
@@ -113,7 +113,7 @@ function sortedPlaces(tables: readonly SampleTable[], others: readonly number[])
 
 /**
  * All of a track's bytes.
- * @throws UnsupportedLayout when chunks lie outside of the file or over one another
+ * @throws UnsupportedLayout when chunks are outside of the file or overlap
  */
 function trackSpans(table: SampleTable, boundaries: Boundaries): ByteSpans {
   const starts = table.offsets;
@@ -143,7 +143,7 @@ function chunkEnd(table: SampleTable, chunk: number, { fileBytes, after }: Bound
   return end;
 }
 
-/** The least of the places that is greater; the file's end is one of them. */
+/** The smallest position that is greater; the file's end is one of them. */
 function firstAfter(places: Float64Array, start: number): number {
   let low = 0;
   let high = places.length;
@@ -160,7 +160,7 @@ interface LeadLimits {
   readonly bytes: number;
 }
 
-/** The first samples of a track, up to both limits but one at least. @throws UnsupportedLayout as {@link trackSpans} does */
+/** A track's first samples: at least one. @throws UnsupportedLayout as {@link trackSpans} does */
 function leadSpans(table: SampleTable, limits: LeadLimits, boundaries: Boundaries): ByteSpans {
   const starts: number[] = [];
   const ends: number[] = [];

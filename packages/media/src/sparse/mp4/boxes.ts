@@ -1,6 +1,6 @@
 /** Boxes of ISO/IEC 14496-12 section 4.2, read from memory. */
 
-/** The file may be good, but it is not laid out as this module knows it: it has to be read whole. */
+/** This module does not know the file's layout: it has to be read whole, and may be good. */
 export class UnsupportedLayout extends Error {
   override readonly name = 'UnsupportedLayout';
 }
@@ -43,7 +43,7 @@ export interface Box {
 const MAX_CHILDREN = 4_096;
 
 /**
- * The boxes inside a box. Up to seven bytes may be left over: QuickTime ends lists with a zero word.
+ * The boxes inside a box. Up to seven bytes may remain: QuickTime ends lists with a zero word.
  * @throws UnsupportedLayout when a box does not fit
  */
 export function childrenOf(payload: Uint8Array): Box[] {
@@ -59,7 +59,7 @@ export function childrenOf(payload: Uint8Array): Box[] {
   return boxes;
 }
 
-/** The only box of that type, or undefined. Of two, programs disagree about which one counts. @throws UnsupportedLayout */
+/** The only such box, or undefined. @throws UnsupportedLayout for two: which counts is disputed */
 export function onlyBox(boxes: readonly Box[], ...types: readonly string[]): Box | undefined {
   const found = boxes.filter(({ type }) => types.includes(type));
   if (found.length > 1)
@@ -78,7 +78,6 @@ export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** The four characters at a place. */
 export function latin1(bytes: Uint8Array, at: number): string {
   return Buffer.from(bytes.subarray(at, at + 4)).toString('latin1');
 }
@@ -86,21 +85,21 @@ export function latin1(bytes: Uint8Array, at: number): string {
 // Tables of a full box (ISO/IEC 14496-12 section 4.2: version and flags first), whose row count has
 // to fit the box.
 
-/** Two hours of sound in packets of 21 ms are 0.34 million samples; a chunk each makes as many chunks. */
+/** Two hours of audio in packets of 21 ms: 0.34 million samples, and chunks if each has its own. */
 export const MAX_ROWS = 4_000_000;
 
 interface Table {
   readonly rows: number;
   readonly view: DataView;
-  /** Where the first row stands. */
+  /** Where the first row begins. */
   readonly at: number;
 }
 
 /**
  * A box that holds its row count and rows of one size.
- * @param headBytes where the count stands: after version and flags, and what else the box has before it
+ * @param headBytes where the count is: after version, flags and what else precedes it
  * @param rowBits of one row
- * @param betweenBytes what stands between the count and the first row
+ * @param betweenBytes what is between the count and the first row
  * @throws UnsupportedLayout when there are too many rows, or fewer than it says
  */
 export function tableOf({ type, payload }: Box, rowBits: number, headBytes = 4, betweenBytes = 0): Table {
@@ -145,7 +144,7 @@ export class Fields {
     return this.#view.getInt32(this.#take(4));
   }
 
-  /** What is too large to be exact is far outside of any file. */
+  /** A value that is too large to be exact is far outside of any file. */
   unsigned64(): number {
     return Number(this.#view.getBigUint64(this.#take(8)));
   }

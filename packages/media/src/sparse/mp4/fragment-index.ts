@@ -1,12 +1,12 @@
-/** Where fragments begin by a file's own word: segment indexes (ISO/IEC 14496-12 section 8.16.3) and random access tables (8.8.9 to 8.8.11). */
+/** Fragment starts: segment index (ISO/IEC 14496-12 8.16.3), random access (8.8.9 to 8.8.11). */
 import { type Box, boxHeader, childrenOf, Fields, tableOf, UnsupportedLayout, viewOf } from './boxes.ts';
 
-/** The size of `mfro`, the last box of the random access tables, which tells how long they are. */
+/** The size of `mfro`, the last box of the random access tables, which holds their length. */
 export const MFRO_BYTES = 16;
 
 /**
- * Where the stretches begin that a segment index lists, be it fragments or further indexes, and where the last one ends.
- * @param end of the box in the file: what it lists is counted from there
+ * Where the listed stretches begin, fragments or further indexes, and where the last one ends.
+ * @param end of the box in the file: offsets count from there
  * @throws UnsupportedLayout
  */
 export function placesOfSidx(sidx: Box, end: number): number[] {
@@ -40,7 +40,7 @@ function placesOfTfra(tfra: Box): number[] {
   const isWide = fields.unsigned32() >>> 24 !== 0;
   fields.unsigned32();
   const lengths = fields.unsigned32();
-  // Three numbers of one to four bytes each end a row; their lengths stand in two bits each.
+  // Each row ends with three numbers of one to four bytes; two bits each hold their lengths.
   const numberBytes = [4, 2, 0].reduce((sum, shift) => sum + ((lengths >> shift) & 3) + 1, 0);
   const rowBytes = (isWide ? 16 : 8) + numberBytes;
   const { rows, view, at } = tableOf(tfra, rowBytes * 8, fields.at);
@@ -49,7 +49,7 @@ function placesOfTfra(tfra: Box): number[] {
   );
 }
 
-/** @param tail the last bytes of the file. @returns how long the random access tables are that end it, undefined when there are none */
+/** @param tail the end of the file @returns length of its random access tables, if it has any */
 export function mfraBytes(tail: Uint8Array): number | undefined {
   if (tail.length < MFRO_BYTES) return undefined;
   const mfro = tail.subarray(-MFRO_BYTES);

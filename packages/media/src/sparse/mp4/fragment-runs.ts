@@ -1,4 +1,4 @@
-/** Samples that stand in fragments (ISO/IEC 14496-12 section 8.8), put behind those of the movie box. */
+/** Samples in fragments (ISO/IEC 14496-12 section 8.8), put behind those of the movie box. */
 import { type Box, childrenOf, Fields, MAX_ROWS, requiredBox, tableOf, UnsupportedLayout } from './boxes.ts';
 import type { Fragment } from './fragment-walk.ts';
 import { MAX_SAMPLE_BYTES, type readTracks, type SampleTable } from './tracks.ts';
@@ -8,7 +8,7 @@ type Mp4Track = ReturnType<typeof readTracks>[number];
 const TFHD = { base: 0x1, description: 0x2, duration: 0x8, size: 0x10, baseIsMoof: 0x20000 };
 const TRUN = { offset: 0x1, firstFlags: 0x4, duration: 0x100, size: 0x200, flags: 0x400, composition: 0x800 };
 
-/** Where what lies may follow from more than the tables (section 8.7.8, ISO/IEC 23001-7). */
+/** With these, tables may not tell where data are (section 8.7.8, ISO/IEC 23001-7). */
 const ENCRYPTED = new Set(['senc', 'saiz', 'saio']);
 
 /**
@@ -31,7 +31,7 @@ export function withFragments(
   }));
 }
 
-/** Of a track's samples where its fragments say nothing (`trex`, section 8.8.3). */
+/** Sizes of a track's samples where its fragments have none (`trex`, section 8.8.3). */
 function defaultSizes(moov: Uint8Array): Map<number, number> {
   const mvex = childrenOf(requiredBox(childrenOf(moov), 'mvex').payload);
   const sizes = new Map<number, number>();
@@ -53,7 +53,7 @@ function readFragment(
   runs: ReadonlyMap<number, Runs>,
   room: { samples: number },
 ): void {
-  // Where nothing else is said, a track's samples follow those of the track before it.
+  // By default, a track's samples follow those of the track before it.
   let follows = at;
   for (const traf of childrenOf(payload).filter(({ type }) => type === 'traf')) {
     const boxes = childrenOf(traf.payload);
@@ -69,7 +69,7 @@ function readFragment(
       throw new UnsupportedLayout('a run before its header');
     for (const [nth, trun] of truns.entries()) {
       const run = readRun(trun, size, room);
-      // By the standard it follows the run before it, for ffmpeg it begins where that one began.
+      // By the standard it follows the run before it; for ffmpeg it begins where that run began.
       if (run.offset === undefined && nth > 0)
         throw new UnsupportedLayout('a run that does not say where it lies');
       if (run.sizes.length === 0) continue;
@@ -117,7 +117,7 @@ function readRun(
   return { offset, sizes };
 }
 
-/** The runs of one track, each of which lies in the file as a chunk does. */
+/** The runs of one track, each stored as a chunk is. */
 class Runs {
   readonly #offsets: number[] = [];
   readonly #ends: number[] = [];

@@ -1,12 +1,11 @@
 /**
- * The boxes behind the movie box of a fragmented file (ISO/IEC 14496-12 section 8.8), each read whole but for media data. ffmpeg
- * goes through all of them from box to box, and so does this: from every place at once that an index names.
+ * The boxes behind the movie box of a fragmented file (ISO/IEC 14496-12 section 8.8), read whole
+ * except media data. ffmpeg goes from box to box; so does this, from all indexed positions at once.
  */
 import { type Box, boxHeader, MAX_HEADER_BYTES, UnsupportedLayout } from './boxes.ts';
 import { MFRO_BYTES, mfraBytes, placesOfMfra, placesOfSidx } from './fragment-index.ts';
 import { type ByteSource, MAX_OTHER_BYTES, NOT_READ } from './top-level.ts';
 
-/** A movie fragment box. */
 export interface Fragment {
   /** Where the box begins. */
   readonly at: number;
@@ -19,29 +18,29 @@ const MAX_BOXES = 200_000;
 /** A fragment of two seconds has 1 to 2 KB besides its samples. */
 const MAX_READ_BYTES = 32 * 1024 * 1024;
 
-/** How much is read at a place: about as much as its fragment's boxes take, going by those before. */
+/** Bytes to read at a position: about what its fragment's boxes take, going by earlier ones. */
 const GUESS = { least: 2 * 1024, most: 64 * 1024 };
 
 /** Random access tables of ten minutes in fragments of two seconds. */
 const TAIL_BYTES = 16 * 1024;
 
-/** Without an index each fragment takes a round trip. So many are made before it is asked whether that pays. */
+/** Without an index each fragment takes a round trip: so many before checking if that pays. */
 const FREE_ROUNDS = 8;
-/** Of the time that the bytes would have taken which the walk has passed over; the sound itself comes on top. */
+/** Share of the time that the skipped bytes would have taken; the audio itself comes on top. */
 const MOST_EFFORT = 0.5;
 
-/** A place that the walk has come to, and what has been read from there on. */
+/** A position that the walk has reached, and what has been read from there on. */
 interface Place {
   at: number;
   bytes: Uint8Array;
-  /** Up to where its next box wants to be read, when that is known. */
+  /** How far its next box has to be read, if known. */
   wantedEnd: number | undefined;
 }
 
 /**
  * @param from where the movie box ends
  * @returns all movie fragment boxes in the order of the file
- * @throws UnsupportedLayout, also when it would take about as long as reading everything; what the source throws
+ * @throws UnsupportedLayout, also if it would take as long as reading all; what the source throws
  */
 export async function readFragments(source: ByteSource, from: number): Promise<readonly Fragment[]> {
   const walk = new Walk(source.sizeBytes, from);
@@ -49,7 +48,7 @@ export async function readFragments(source: ByteSource, from: number): Promise<r
     const effort = rounds * source.roundTripBytes + walk.readBytes;
     if (rounds > FREE_ROUNDS && effort > MOST_EFFORT * walk.passedBytes)
       throw new UnsupportedLayout('fragments too short to be looked up one by one');
-    // What comes first lies behind the movie box, and may already be there.
+    // The first box is behind the movie box, and may already be there.
     const tail = rounds === 1 ? [walk.tail] : [];
     const chunks = await source.readEach([...walk.wanted(), ...tail]);
     if (chunks === undefined) throw new UnsupportedLayout('little would be gained');
@@ -81,7 +80,7 @@ class Walk {
     return this.#places.length === 0;
   }
 
-  /** What has to be read next, a stretch for each place. @throws UnsupportedLayout when that is too much */
+  /** What to read next, a stretch for each position. @throws UnsupportedLayout if too much */
   wanted(): { start: number; end: number }[] {
     const wanted = this.#places.map(({ at, bytes, wantedEnd = at + this.#guessBytes }) => ({
       start: at + bytes.length,
@@ -96,7 +95,7 @@ class Walk {
     return { start: Math.max(this.#from, this.#sizeBytes - TAIL_BYTES), end: this.#sizeBytes };
   }
 
-  /** Goes on from each place as far as its bytes lead. @param chunks what was wanted. @throws UnsupportedLayout */
+  /** Goes on from each position. @param chunks what was wanted. @throws UnsupportedLayout */
   go(chunks: readonly Uint8Array[]): void {
     const places = this.#places.slice(0, chunks.length);
     this.#places = this.#places.slice(chunks.length);
@@ -108,7 +107,7 @@ class Walk {
     }
   }
 
-  /** The end of the file: random access tables stand there, if there are any. @throws UnsupportedLayout */
+  /** The end of the file: may hold random access tables. @throws UnsupportedLayout */
   addTail(bytes: Uint8Array): void {
     this.readBytes += bytes.length;
     const length = mfraBytes(bytes) ?? 0;
@@ -124,7 +123,7 @@ class Walk {
     if (!isThere || this.#goOn(place)) this.#places.push(place);
   }
 
-  /** @throws UnsupportedLayout unless the boxes that were found lie one after another; each way through them goes on to the end of the file */
+  /** @throws UnsupportedLayout unless the boxes are one after another, to the end of the file */
   fragments(): readonly Fragment[] {
     let reached = this.#from;
     for (const { start, end } of this.#boxes.sort((a, b) => a.start - b.start)) {
@@ -147,7 +146,7 @@ class Walk {
     if (this.#begun.size > MAX_BOXES) throw new UnsupportedLayout(`more than ${MAX_BOXES} boxes`);
   }
 
-  /** @returns whether more has to be read there; otherwise it has come to the end, or to where the walk has been */
+  /** @returns whether to read more there; false at the end, or where the walk has been */
   #goOn(place: Place): boolean {
     for (;;) {
       const box = this.#readBox(place);
@@ -160,12 +159,12 @@ class Walk {
       place.at = end;
       if (end === this.#sizeBytes || this.#begun.has(end)) return false;
       this.#count(end);
-      // Behind a fragment's box its media data begin, of which only the header is read.
+      // Media data follow a fragment's box: only their header is read.
       place.wantedEnd = box.type === 'moof' ? end + MAX_HEADER_BYTES : undefined;
     }
   }
 
-  /** @returns the box at the place, without its payload if nobody reads that; undefined when too little of it is there */
+  /** @returns the box, with its payload if that is read; undefined if too few bytes are there */
   #readBox(place: Place): (Box & { sizeBytes: number }) | undefined {
     const { at, bytes } = place;
     if (bytes.length < Math.min(MAX_HEADER_BYTES, this.#sizeBytes - at)) return undefined;
@@ -189,7 +188,7 @@ class Walk {
     }
     const places =
       box.type === 'sidx' ? placesOfSidx(box, end) : box.type === 'mfra' ? placesOfMfra(box) : [];
-    // The walk itself goes on at the box's end, with what has been read of it.
+    // The walk itself goes on at the box's end, with the bytes read of it.
     for (const place of places) if (place !== end) this.#begin(place);
   }
 }

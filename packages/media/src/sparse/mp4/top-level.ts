@@ -1,4 +1,4 @@
-/** The boxes on a file's top level (ISO/IEC 14496-12 section 6.3), read from wherever the file lies. */
+/** The boxes on a file's top level (ISO/IEC 14496-12 section 6.3), read from any source. */
 import type { SourceParts } from 'soundpost-outbound/ranges-parts';
 import { boxHeader, childrenOf, MAX_HEADER_BYTES, UnsupportedLayout } from './boxes.ts';
 
@@ -22,14 +22,14 @@ export const MAX_OTHER_BYTES = 8 * 1024 * 1024;
 /** A file that is not fragmented has four to eight. */
 const MAX_BOXES = 64;
 
-/** What nobody reads but by the tables of the movie box. */
+/** Read only by the tables of the movie box. */
 export const NOT_READ = new Set(['mdat', 'free', 'skip', 'wide']);
 
 const FRAGMENTS = new Set(['moof', 'mfra', 'sidx', 'ssix', 'styp', 'emsg']);
 
 /**
- * Reads every box but those for samples, as ffmpeg does when it opens the file: it goes on to the end even when it
- * has found the movie box. Fragments are not gone into.
+ * Reads every box except samples, as ffmpeg does when it opens the file: to the end, even after the
+ * movie box. Fragments are not entered.
  * @throws UnsupportedLayout; what the source throws
  */
 export async function readTopLevel(source: ByteSource): Promise<TopLevel> {
@@ -54,7 +54,7 @@ export async function readTopLevel(source: ByteSource): Promise<TopLevel> {
   return { moov, starts, fragmentsAt: undefined };
 }
 
-/** @returns nothing for boxes whose content nobody reads */
+/** @returns nothing for boxes whose content is never read */
 async function readWhole(source: ByteSource, type: string, start: number, end: number): Promise<Uint8Array> {
   if (FRAGMENTS.has(type)) throw new UnsupportedLayout('fragments that no movie box announces');
   if (NOT_READ.has(type)) return new Uint8Array();

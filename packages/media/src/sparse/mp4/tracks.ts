@@ -1,4 +1,4 @@
-/** The tracks of a movie box (ISO/IEC 14496-12 section 8.2), as far as it takes to find their bytes. */
+/** The tracks of a movie box (ISO/IEC 14496-12 section 8.2), enough to find their bytes. */
 import {
   type Box,
   childrenOf,
@@ -21,10 +21,10 @@ interface Mp4Track {
   readonly samples: SampleTable;
 }
 
-/** What ffmpeg is told as well, by `-max_streams`. */
+/** ffmpeg gets this limit too, by `-max_streams`. */
 const MAX_TRACKS = 64;
 
-/** Without what stands in fragments. @param moov the payload of the movie box. @throws UnsupportedLayout when it is not laid out as this module knows it */
+/** Without fragments. @param moov payload of the movie box. @throws UnsupportedLayout */
 export function readTracks(moov: Uint8Array): Mp4Track[] {
   const boxes = childrenOf(moov);
   // cmov is packed, rmra names other files.
@@ -73,13 +73,13 @@ function chapterReferences(trak: readonly Box[]): number[] {
 export interface SampleTable {
   /** Of all samples, in their order. */
   readonly sizes: SampleSizes;
-  /** Place in the file of each chunk. */
+  /** Position in the file of each chunk. */
   readonly offsets: Float64Array;
   /** Number of the first sample of each chunk, and at the end the number of all samples. */
   readonly firstSamples: Uint32Array;
   /**
-   * Whether the table may count frames of sound of which it does not know the size: what QuickTime does for uncompressed
-   * sound and its old codecs ("Sound sample descriptions"), where sizes follow from the description's own fields.
+   * Whether the table may count audio frames of unknown size, as QuickTime does for uncompressed
+   * audio and old codecs ("Sound sample descriptions"), where the description gives the sizes.
    */
   readonly countsFrames: boolean;
 }
@@ -92,7 +92,7 @@ interface SampleSizes {
 /** ffmpeg refuses a larger sample too. */
 export const MAX_SAMPLE_BYTES = 0x3fff_ffff;
 
-/** @param stbl the boxes in the sample table box. @throws UnsupportedLayout when a table is missing, broken or fits no other */
+/** @param stbl boxes of the sample table. @throws UnsupportedLayout if tables are missing or bad */
 function readSampleTable(stbl: readonly Box[]): SampleTable {
   const sizes = readSizes(stbl);
   const offsets = readOffsets(requiredBox(stbl, 'stco', 'co64'));
@@ -168,7 +168,7 @@ function runStart({ view, at }: ReturnType<typeof tableOf>, run: number): number
   return view.getUint32(at + run * 12);
 }
 
-/** Where each sample lasts one tick, ffmpeg takes them for frames of sound rather than for packets. */
+/** If each sample lasts one tick, ffmpeg takes them for frames of audio instead of packets. */
 function isOneTickEach(stbl: readonly Box[]): boolean {
   const { rows, view, at } = tableOf(requiredBox(stbl, 'stts'), 64);
   return rows === 1 && view.getUint32(at + 4) === 1;

@@ -1,11 +1,11 @@
-/** An MPD (ISO/IEC 23009-1) as periods, sets and representations, with what each inherits from what it stands in. */
+/** An MPD (ISO/IEC 23009-1): periods, sets and representations, with what each inherits. */
 import { unsupported, unusable } from '../presentation.ts';
 import { childrenNamed, type Element, parseXml } from './xml.ts';
 
 export interface Period {
   /** On the presentation's clock. */
   readonly startSeconds: number;
-  /** null: to the end, which nothing says. */
+  /** null: to the end, which is unknown. */
   readonly seconds: number | null;
   readonly sets: readonly AdaptationSet[];
 }
@@ -22,10 +22,10 @@ export interface Representation {
   readonly id: string;
   /** Bits a second. */
   readonly bandwidth: number;
-  /** What addresses are relative to: each relative to the one before it, the first is the manifest's own. */
+  /** Base addresses, each relative to the one before it; the first is the manifest's own. */
   readonly bases: readonly string[];
   readonly isEncrypted: boolean;
-  /** SegmentTemplate, SegmentList and SegmentBase from the outermost to its own: later ones say more. */
+  /** SegmentTemplate, SegmentList and SegmentBase from the outermost to its own: later ones win. */
   readonly addressing: readonly Element[];
 }
 
@@ -54,10 +54,10 @@ export function parseManifest(text: string, url: string): Period[] {
   });
 }
 
-/** What is written once and holds for many is kept once: each representation has its own few. */
+/** Kept once for all representations that inherit it; each has only its own few. */
 type Outer = Pick<Representation, 'bases' | 'addressing'>;
 
-/** Of several addresses for the same the first. */
+/** The first of several addresses for the same. */
 function basesOf(outer: readonly string[], element: Element): readonly string[] {
   const text = element.children.find(({ name }) => name === 'BaseURL')?.text.trim() ?? '';
   return text === '' ? outer : [...outer, text];
@@ -65,7 +65,7 @@ function basesOf(outer: readonly string[], element: Element): readonly string[] 
 
 const ADDRESSING = new Set(['SegmentTemplate', 'SegmentList', 'SegmentBase']);
 
-/** At most one stands there. */
+/** At most one is present. */
 function addressingOf({ children }: Element): Element[] {
   const own = children.find(({ name }) => ADDRESSING.has(name));
   return own === undefined ? [] : [own];
@@ -100,14 +100,14 @@ function kindOf(set: Element, representations: readonly Element[]): AdaptationSe
     ({ attributes }) =>
       ['contentType', 'mimeType'].flatMap((name) => attributes.get(name)?.toLowerCase() ?? []),
   );
-  // A set with pictures may hold sound as well.
+  // A set with pictures may contain audio as well.
   const is = (kind: string): boolean => said.some((type) => type === kind || type.startsWith(`${kind}/`));
   return is('video') ? 'video' : is('audio') ? 'audio' : 'other';
 }
 
 // Numbers as a manifest writes them.
 
-/** XML Schema's duration, `P1DT2H3M4.5S`; of years and months nobody knows the length. @returns null where there is none */
+/** XML Schema's duration without years and months, `P1DT2H3M4.5S`. @returns null if it is none */
 function secondsOf(duration: string | undefined): number | null {
   const [, days = 0, hours = 0, minutes = 0, seconds = 0] =
     /^P(?:(\d{1,6})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}(?:\.\d{1,12})?)S)?)?$/.exec(
@@ -117,21 +117,21 @@ function secondsOf(duration: string | undefined): number | null {
   return Number.isNaN(sum) ? null : sum;
 }
 
-/** A whole number, 0 or more. @throws {MediaFailure} when it is another thing */
+/** A whole number, 0 or more. @throws {MediaFailure} when it is anything else */
 export function wholeNumber(value: string | undefined, otherwise: number): number {
   if (value === undefined) return otherwise;
   if (!/^\d{1,15}$/.test(value)) throw unusable('a number of the manifest cannot be read');
   return Number(value);
 }
 
-/** Times go up to 2^64 (`xs:unsignedLong`), which no double holds, and an address may be made of one. @throws as {@link wholeNumber} */
+/** Up to 2^64 (`xs:unsignedLong`), which no double holds, for addresses. @throws {MediaFailure} */
 export function wholeTicks(value: string | undefined, otherwise: bigint): bigint {
   if (value === undefined) return otherwise;
   if (!/^\d{1,20}$/.test(value)) throw unusable('a number of the manifest cannot be read');
   return BigInt(value);
 }
 
-/** `100-199`, both counted; undefined where there is none. @throws {MediaFailure} when it is another thing */
+/** `100-199`, both inclusive; undefined if absent. @throws {MediaFailure} for anything else */
 export function byteSpan(value: string | undefined): { start: number; end: number } | undefined {
   if (value === undefined) return undefined;
   const [, start, last] = /^(\d{1,15})-(\d{1,15})$/.exec(value) ?? [];

@@ -1,12 +1,12 @@
-/** A manifest of DASH: which representation has the sound that is wanted, in each of its periods. */
+/** A DASH manifest: which representation has the wanted audio, in each of its periods. */
 import { findTrack } from '../../track-choice.ts';
 import { type OpenedStream, requireCount, type Segment, unsupported, unusable } from '../presentation.ts';
 import { type Period, parseManifest, type Representation } from './manifest.ts';
 import { segmentsOf } from './segments.ts';
 
 /**
- * Of a set of sound the representation of the highest bitrate, since sound costs little; where there is none the lowest of all, since its pictures are
- * fetched too.
+ * Of an audio set the representation with the highest bitrate, since audio costs little; without
+ * such a set the lowest of all, since its pictures are fetched too.
  * @throws {MediaFailure} when there is nothing in it that can be fetched
  */
 export function openManifest(text: string, url: string, asked: number | string | undefined): OpenedStream {
@@ -21,7 +21,7 @@ export function openManifest(text: string, url: string, asked: number | string |
     if ('fileUrl' in found) {
       const { fileUrl, offsetSeconds } = found;
       const zeroSeconds = period.startSeconds - offsetSeconds;
-      // Such a file is all of the presentation. Of another the period shows a part.
+      // Then the file is the whole presentation. Otherwise the period shows a part of it.
       if (periods.length === 1 && offsetSeconds === 0) return { content: { fileUrl, zeroSeconds }, isTrack };
       const seconds = period.seconds ?? Number.POSITIVE_INFINITY;
       segments.push({

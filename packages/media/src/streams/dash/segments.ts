@@ -1,23 +1,22 @@
-/** The segments of a representation, by SegmentTemplate, SegmentList or SegmentBase (ISO/IEC 23009-1 section 5.3.9). */
+/** Segments by SegmentTemplate, SegmentList or SegmentBase (ISO/IEC 23009-1 section 5.3.9). */
 import { type Piece, requireCount, resolved, type Segment, unsupported, unusable } from '../presentation.ts';
 import { byteSpan, type Period, type Representation, wholeNumber, wholeTicks } from './manifest.ts';
 import { childrenNamed, type Element } from './xml.ts';
 
-/** A segment's place in time, in ticks. */
+/** When a segment plays, in ticks. */
 interface Place {
   readonly number: number;
   readonly start: bigint;
   readonly ticks: number;
 }
 
-/** All of a representation. */
 interface SingleFile {
   readonly fileUrl: string;
-  /** What its timestamps show at the period's start. */
+  /** Its timestamp at the period's start. */
   readonly offsetSeconds: number;
 }
 
-/** @throws {MediaFailure} when they cannot be told */
+/** @throws {MediaFailure} when they cannot be determined */
 export function segmentsOf(period: Period, representation: Representation): Segment[] | SingleFile {
   const { addressing, bases } = representation;
   const baseUrl = bases.reduce((base, address) => resolved(address, base));
@@ -55,11 +54,11 @@ export function segmentsOf(period: Period, representation: Representation): Segm
 
 interface Timing {
   readonly timescale: number;
-  /** Ticks of each segment; 0 where a timeline says. */
+  /** Ticks of each segment; 0 if a timeline has them. */
   readonly duration: number;
   readonly startNumber: number;
   readonly endNumber: number;
-  /** Ticks that the media show at the period's start. */
+  /** The media's ticks at the period's start. */
   readonly offset: bigint;
   readonly timeline: Element | undefined;
 }
@@ -67,7 +66,7 @@ interface Timing {
 interface Addressing {
   readonly period: Period;
   readonly representation: Representation;
-  /** What addresses are relative to. */
+  /** Addresses are relative to it. */
   readonly baseUrl: string;
   readonly timing: Timing;
   /** An attribute, its own or inherited. */
@@ -118,7 +117,7 @@ function initOf(child: Addressing['child'], baseUrl: string): Piece | undefined 
   );
 }
 
-/** @param count of the segments, where something else says */
+/** @param count of the segments, if known from elsewhere */
 function placesOf({ seconds }: Period, timing: Timing, count: number | null): Place[] {
   const { timescale, duration, startNumber, endNumber, offset, timeline } = timing;
   const endTicks = seconds === null ? null : Number(offset) + seconds * timescale;
@@ -136,7 +135,7 @@ function placesOf({ seconds }: Period, timing: Timing, count: number | null): Pl
   });
 }
 
-/** `<S t d r>` (section 5.3.9.6): `r` more of the same length, -1: up to the next, or to the end. */
+/** `<S t d r>` (section 5.3.9.6): `r` more of the same length, -1: up to the next or the end. */
 function timelinePlaces(timeline: Element, startNumber: number, endTicks: number | null): Place[] {
   const places: Place[] = [];
   const rows = childrenNamed(timeline, 'S');
@@ -172,10 +171,10 @@ interface TemplateValues {
   readonly time: bigint | undefined;
 }
 
-/** Of a template with the address that it makes, of which 20,000 may be made: the guard takes 2,048 of an address, and the template's own names count here as well. */
+/** Of a template and its address, of which there may be 20,000: the guard accepts 2,048. */
 const MAX_CHARACTERS = 4_096;
 
-/** `$Number%05d$` and its like; `$$` is a `$`. @throws {MediaFailure} for a name that is none, and what is longer than any address */
+/** `$Number%05d$` and the like; `$$` is a `$`. @throws {MediaFailure} for bad names or length */
 function fillTemplate(template: string, { id, bandwidth, number, time }: TemplateValues): string {
   let left = MAX_CHARACTERS - template.length;
   const short = (text: string): string => {

@@ -1,4 +1,4 @@
-/** The XML of a manifest: elements, attributes and text. No document type, no entities but the five of XML: nothing in it can grow, or name a file. */
+/** A manifest's XML, without document type or own entities: nothing can grow, or name a file. */
 import { unusable } from '../presentation.ts';
 
 export interface Element {
@@ -7,7 +7,7 @@ export interface Element {
   /** By their names as written. */
   readonly attributes: ReadonlyMap<string, string>;
   readonly children: readonly Element[];
-  /** What stands between its tags, without its children. */
+  /** Text between its tags, without its children's. */
   readonly text: string;
 }
 
@@ -21,7 +21,7 @@ const MAX_ELEMENTS = 250_000;
 /** Of an element. */
 const MAX_ATTRIBUTES = 100;
 
-/** What is no element, and how it ends. */
+/** Other markup than elements, and how it ends. */
 const SKIPPED = [
   ['<!--', '-->'],
   ['<?', '?>'],
@@ -32,7 +32,7 @@ const TAG = /<(\/?)([\w:.-]+)\s*/y;
 const ATTRIBUTE = /([\w:.-]+)\s*=\s*(?:"([^"<]*)"|'([^'<]*)')\s*/y;
 const TAG_END = /(\/?)>/y;
 
-/** @returns the outermost element. @throws {MediaFailure} when it is not well-formed, or has a document type */
+/** @returns the outermost element. @throws {MediaFailure} if ill-formed, or with a document type */
 export function parseXml(text: string): Element {
   const tree = new Tree();
   for (let at = text.startsWith('\ufeff') ? 1 : 0; at < text.length; ) {
@@ -59,7 +59,6 @@ export function parseXml(text: string): Element {
   return tree.root();
 }
 
-/** The elements so far. */
 class Tree {
   readonly #top: OpenElement = { name: '', attributes: new Map(), children: [], text: '' };
   readonly #open = [this.#top];
@@ -102,13 +101,12 @@ interface Tag {
   readonly name: string;
   readonly attributes: ReadonlyMap<string, string>;
   readonly closes: boolean;
-  /** Whether it is an element without content. */
   readonly isEmpty: boolean;
   /** Behind it. */
   readonly end: number;
 }
 
-/** Each match begins where the one before it ended, so that no text takes longer than its length. */
+/** Each match begins where the last one ended, so that the time is linear in the text's length. */
 function tagAt(text: string, at: number): Tag {
   const begin = matchAt(TAG, text, at);
   if (begin === null) throw broken();

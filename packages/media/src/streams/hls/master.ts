@@ -1,11 +1,11 @@
-/** A master playlist (RFC 8216 section 4.3.4): which playlist has the sound that is wanted. */
+/** A master playlist (RFC 8216 section 4.3.4): which playlist has the wanted audio. */
 import { findTrack } from '../../track-choice.ts';
 import { resolved, unsupported, unusable } from '../presentation.ts';
 import { attributesOf, type Line } from './tags.ts';
 
 interface Variant {
   readonly url: string;
-  /** Bits a second, the most that it takes. */
+  /** Peak bits a second. */
   readonly bandwidth: number;
   /** The group of its audio renditions. */
   readonly audio: string | undefined;
@@ -22,9 +22,9 @@ interface AudioRendition {
 
 interface ChosenPlaylist {
   readonly url: string;
-  /** Whether it holds the wanted track alone; otherwise the track is still to be chosen among those of the file. */
+  /** Whether it has only the wanted track; otherwise the file's tracks are to choose from. */
   readonly isTrack: boolean;
-  /** A playlist of pictures beside which it plays; undefined where they come with it. */
+  /** A playlist of pictures that play beside it; undefined if they are in the same one. */
   readonly picturesUrl?: string | undefined;
 }
 
@@ -36,8 +36,8 @@ export function isMaster(lines: readonly Line[]): boolean {
 }
 
 /**
- * Of the variants with audio renditions the highest one, since sound costs little beside pictures and it has the best of it; of those without the
- * lowest one, since its pictures are fetched too.
+ * The highest variant with audio renditions, since audio costs little beside pictures; without such
+ * variants the lowest one, since its pictures are fetched too.
  * @param asked an index or a language, as in a request
  * @throws {MediaFailure} EXTRACTION_FAILED, listing the renditions, when there is no such one
  */
@@ -82,7 +82,7 @@ function variantsOf(lines: readonly Line[], base: string): Variant[] {
   });
 }
 
-/** Those of a group in their order; what stands there twice, as for several languages of a name, stays. */
+/** A group's renditions in order; duplicates, as for several languages of a name, remain. */
 function renditionsOf(lines: readonly Line[], base: string): AudioRendition[] {
   return lines.flatMap((line): AudioRendition[] => {
     if (!('tag' in line) || line.tag !== 'EXT-X-MEDIA') return [];
@@ -102,7 +102,7 @@ function renditionOf(attributes: ReturnType<typeof attributesOf>, base: string):
   };
 }
 
-/** Callers see it. */
+/** Shown to callers. */
 function shown(name: string): string {
   return name.replaceAll(/[\p{Cc}\p{Cf}]/gu, '').slice(0, 60);
 }

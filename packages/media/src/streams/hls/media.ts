@@ -16,27 +16,28 @@ interface Key {
   readonly iv: Uint8Array | undefined;
 }
 
-/** What the tags so far say of the segments to come. */
+/** What the tags so far mean for the next segments. */
 interface Reading {
   readonly base: string;
   readonly segments: Segment[];
   sequence: bigint;
-  /** In force, by KEYFORMAT; undefined for one that only a player with a licence can use. */
+  /** In force, by KEYFORMAT; undefined for one that needs a player with a licence. */
   readonly keys: Map<string, Key | undefined>;
   init: Piece | undefined;
   seconds: number | undefined;
   range: string | undefined;
   breaksClock: boolean;
   isGap: boolean;
-  /** Of the segments that are missing before the next one. */
+  /** Of the missing segments before the next one. */
   gapSeconds: number;
   /** Where the last byte range of a file ended. */
   rangeEnd: { readonly url: string; readonly at: number } | undefined;
 }
 
 /**
- * @param base where the playlist lies
- * @throws {MediaFailure} EXTRACTION_FAILED `live stream` or `encrypted`; INVALID_VIDEO when it cannot be read
+ * @param base the playlist's address
+ * @throws {MediaFailure} EXTRACTION_FAILED `live stream` or `encrypted`; INVALID_VIDEO if
+ * unreadable
  */
 export function parseMedia(lines: readonly Line[], base: string): Presentation {
   const tags = new Set(lines.flatMap((line) => ('tag' in line ? [line.tag] : [])));
@@ -89,7 +90,7 @@ function readTag(reading: Reading, tag: string, value: string): void {
   }
 }
 
-/** One holds until the next of its format; several may hold at a time, each for players of its format. */
+/** Holds until the next of its format; keys of several formats may hold at a time. */
 function readKey({ keys, base }: Reading, value: string): void {
   const attributes = attributesOf(value);
   const method = attributes.get('METHOD');
@@ -124,7 +125,7 @@ function readMap(reading: Reading, value: string): void {
   };
 }
 
-/** @throws {MediaFailure} EXTRACTION_FAILED `encrypted` when none of those in force can be used */
+/** @throws {MediaFailure} EXTRACTION_FAILED `encrypted` when none of those in force is usable */
 function keyInForce({ keys }: Reading): Key | undefined {
   const key = keys.get('identity');
   if (key === undefined && keys.size > 0) throw unsupported('encrypted');
@@ -155,7 +156,7 @@ function addSegment(reading: Reading, uri: string): void {
   reading.isGap = false;
 }
 
-/** Of the first segment, up to 2^64-1 (section 4.2): more than a double holds, and an IV may follow from it. */
+/** Of the first segment, up to 2^64-1 (section 4.2): too much for a double, and IVs may need it. */
 function sequenceOf(value: string): bigint {
   return /^\d{1,20}$/.test(value) ? BigInt(value) : 0n;
 }

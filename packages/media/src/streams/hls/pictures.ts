@@ -1,6 +1,7 @@
 /**
- * Where the sound of a stream of HLS begins beside its pictures. No playlist says; the timestamps of all renditions are of one clock (RFC 8216 section
- * 6.2.4), so that the first of the pictures is second 0, unless the sound is there before. ffmpeg and hls.js take it so.
+ * Where an HLS stream's audio begins beside its pictures. No playlist says so, but timestamps of
+ * all renditions share a clock (RFC 8216 section 6.2.4): second 0 is the first picture, or earlier
+ * audio. ffmpeg and hls.js agree.
  */
 import { deadline } from 'soundpost-base/deadline';
 import { MediaFailure } from '../../failure.ts';
@@ -12,16 +13,16 @@ import type { Presentation, Segment } from '../presentation.ts';
 import { parseMedia } from './media.ts';
 import { linesOf } from './tags.ts';
 
-/** More than that a header of pictures is hardly ever. */
+/** Headers of pictures are hardly ever larger. */
 const MAX_INIT_BYTES = 64 * 1024;
 
-/** Tables and the first picture's timestamp lie in the first packets, and the times of fMP4 in front of the list of its samples. */
+/** The first packets have tables and the first timestamp; fMP4 has times before its sample list. */
 const HEAD_BYTES = 20 * PACKET_BYTES;
 
-/** A job over sound does not wait longer for what tells when the pictures begin. */
+/** A job for audio waits no longer to learn when the pictures begin. */
 const PATIENCE_MS = 10_000;
 
-/** The same sound, with its place in the presentation where that can be told. Nothing that goes wrong with the pictures matters to it. */
+/** The audio, with its position in the presentation if known. Faults of pictures do not matter. */
 export async function besidePictures(
   sound: Presentation,
   picturesUrl: string,
@@ -43,7 +44,7 @@ export async function besidePictures(
   return { segments, picturesSeconds: seconds };
 }
 
-/** @returns undefined where a few kilobytes do not tell, or have another clock than the sound: that of another container */
+/** @returns undefined if a few kilobytes do not suffice, or another container has another clock */
 async function beginningOf(
   url: string,
   sound: Segment,

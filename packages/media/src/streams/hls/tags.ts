@@ -9,7 +9,7 @@ export type Line =
 /** Six for each of the segments that may be there, and as many for everything else. */
 const MAX_LINES = 250_000;
 
-/** Blank lines and comments are left out. @throws {MediaFailure} when it is no playlist of HLS, or uses variables */
+/** Omits blank lines and comments. @throws {MediaFailure} if it is not HLS, or uses variables */
 export function linesOf(text: string): Line[] {
   const lines: Line[] = [];
   let count = 0;
@@ -34,14 +34,14 @@ function tagOf(line: string): Line {
 
 type Attributes = ReadonlyMap<string, string>;
 
-/** No two parts that follow one another take the same characters: a value of a million spaces is read once. */
+/** Adjacent parts share no characters, so that a value of a million spaces is read once. */
 const ATTRIBUTE = /\s*([A-Z0-9-]+)=(?:"([^"]*)"\s*|([^",]*))(?:,|$)/y;
 
-/** `A=1,B="x,y"`; quotes are taken off. What cannot be read, and all behind it, is left out. */
+/** `A=1,B="x,y"`, without the quotes. From the first unreadable part on, all is left out. */
 export function attributesOf(value: string): Attributes {
   const attributes = new Map<string, string>();
   ATTRIBUTE.lastIndex = 0;
-  // Each match begins where the one before it ended, so that no text takes longer than its length.
+  // Each match begins where the last one ended, so the time is linear in the text's length.
   for (let match = ATTRIBUTE.exec(value); match !== null; match = ATTRIBUTE.exec(value)) {
     const [, name = '', quoted, bare = ''] = match;
     attributes.set(name, quoted ?? bare.trim());
@@ -59,7 +59,7 @@ export function addressOf(attributes: Attributes, tag: string, base: string): st
 /**
  * `<bytes>[@<offset>]` (section 4.3.2.2).
  * @param followsAt where the part before it ended, of the same file; undefined when there was none
- * @throws {MediaFailure} when it is none
+ * @throws {MediaFailure} when it is invalid
  */
 export function byteRange(value: string, followsAt: number | undefined): { start: number; end: number } {
   const [, bytes, offset] = /^(\d{1,15})(?:@(\d{1,15}))?$/.exec(value) ?? [];

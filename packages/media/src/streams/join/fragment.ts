@@ -1,4 +1,4 @@
-/** The box of a fragment (`moof`, ISO/IEC 14496-12 section 8.8), read and changed in place: when its samples play, and whose they are. */
+/** A fragment's box (`moof`, ISO/IEC 14496-12 section 8.8), read and changed in place. */
 import {
   type Box,
   boxHeader,
@@ -16,18 +16,18 @@ const TRUN = { offset: 0x1, firstFlags: 0x4, duration: 0x100, size: 0x200, flags
 
 const MAX_32 = 0xffff_ffff;
 
-/** What a fragment has of one track. */
+/** A fragment's samples of one track. */
 interface TrackRun {
   readonly track: number;
-  /** When its first sample plays, in ticks of the track; undefined where it does not say. */
+  /** When its first sample plays, in ticks of the track; undefined if not given. */
   readonly startTicks: number | undefined;
-  /** How long after that it is shown, ticks: pictures are not decoded in their order. */
+  /** How long after that it is shown, ticks: pictures are not decoded in order. */
   readonly offsetTicks: number;
-  /** @param defaultTicks of a sample, by the header of the movie */
+  /** @param defaultTicks of a sample, by the movie's header */
   lengthTicks(defaultTicks: number): number;
   setStart(ticks: number): void;
   setTrack(track: number): void;
-  /** Of the place that sample data are counted from, where the fragment names one of its file. */
+  /** Moves the base of sample offsets, if the fragment has one. */
   moveBase(bytes: number): void;
 }
 
@@ -96,7 +96,7 @@ function lengthOf(trun: Box, sampleTicks: number): number {
   if (flags & TRUN.firstFlags) fields.unsigned32();
   const others = [TRUN.size, TRUN.flags, TRUN.composition].filter((flag) => flags & flag).length;
   let ticks = 0;
-  // A box that ends too soon throws: no number of samples is believed.
+  // A box that is too short throws: the number of samples is not trusted.
   for (let sample = 0; sample < samples; sample += 1) {
     ticks += fields.unsigned32();
     for (let other = 0; other < others; other += 1) fields.unsigned32();
@@ -104,13 +104,13 @@ function lengthOf(trun: Box, sampleTicks: number): number {
   return ticks;
 }
 
-/** Of a fragment's box, most of which need not be there. */
+/** Of a fragment's box, most of which may be missing. */
 const MAX_FIRST_BOX_BYTES = 1024 * 1024;
 
 /**
  * @param init the header of the stream
- * @param head as much of the fragment as holds its times: they stand in front of the list of its samples
- * @returns seconds on the clock of the stream; undefined where they do not say. @throws UnsupportedLayout
+ * @param head the fragment's beginning with its times, which precede the list of samples
+ * @returns seconds on the stream's clock; undefined if not given. @throws UnsupportedLayout
  */
 export function fragmentStartSeconds(init: Uint8Array, head: Buffer): number | undefined {
   const { tracks } = readMovie(init);
@@ -118,7 +118,7 @@ export function fragmentStartSeconds(init: Uint8Array, head: Buffer): number | u
     const { type, headerBytes, sizeBytes } = boxHeader(head.subarray(at));
     if (sizeBytes === null || sizeBytes > MAX_FIRST_BOX_BYTES) return undefined;
     if (type === 'moof') {
-      // What is missing reads as 0.
+      // Missing bytes read as 0.
       const box = Buffer.alloc(sizeBytes);
       head.copy(box, 0, at, Math.min(head.length, at + sizeBytes));
       const starts = runsOf(box.subarray(headerBytes)).flatMap(({ track, startTicks, offsetTicks }) => {

@@ -9,20 +9,18 @@ type Movie = ReturnType<typeof readMovie>;
 
 type TrackRun = ReturnType<typeof runsOf>[number];
 
-/** A box of a segment's file. */
 interface FileBox {
   readonly type: string;
   readonly start: number;
   readonly end: number;
 }
 
-/** What the box that comes next belongs to. */
+/** What the next box belongs to. */
 type Within = 'nothing' | 'fragment' | 'fragment not shown';
 
-/** What a file begins with. */
 const HEADER = new Set(['ftyp', 'moov']);
 
-/** Of a fragment's box, and of all of a header that stands in the segment itself. */
+/** Of a fragment's box, and of a whole header inside a segment. */
 const MAX_BOX_BYTES = 16 * 1024 * 1024;
 /** More than any program writes. */
 const MAX_BOXES = 100_000;
@@ -31,14 +29,14 @@ export class FragmentJoiner implements Joiner {
   #movie: Movie | undefined;
   #header: Uint8Array | undefined;
   #numbers: ReturnType<typeof matchTracks> = new Map();
-  /** Added to the timestamps of the segments, seconds; undefined until a fragment after a break says what they are. */
+  /** Added to segments' timestamps, seconds; undefined after a break until a fragment has some. */
   #shiftSeconds: number | undefined = 0;
-  /** By how much the first stretch should begin before its time 0, which an edit list may delay. */
+  /** How far before its time 0 the first stretch should begin, which an edit list may delay. */
   #earlySeconds = 0;
-  /** Where the joined file begins and ends so far, on its own clock. */
+  /** The joined file's beginning and end so far, on its own clock. */
   #startSeconds: number | undefined;
   #endSeconds = 0;
-  /** What is missing behind that. */
+  /** The gap behind that. */
   #gapSeconds = 0;
   #writtenBytes = 0;
   #isOnClock = false;
@@ -73,7 +71,7 @@ export class FragmentJoiner implements Joiner {
         header = Buffer.alloc(0);
         within = await this.#addFragment(part, box, output);
       } else if (within !== 'nothing') {
-        // Nothing may come between a fragment and its data, nor be left out there.
+        // Nothing may come between a fragment and its data, or be missing there.
         if (within === 'fragment') await copy(file, box.start, box.end, output);
         if (box.type === 'mdat') within = 'nothing';
       } else {
@@ -105,7 +103,7 @@ export class FragmentJoiner implements Joiner {
     const moof = await readBox(file, box);
     const runs = runsOf(moof.subarray(boxHeader(moof).headerBytes));
     if (!runs.some((run) => this.#isShown(run, segment))) return 'fragment not shown';
-    // Where a fragment names a place, it is one of its own file.
+    // A position in a fragment is one of its own file.
     const movedBytes = this.#writtenBytes - (segment.span?.start ?? 0) - box.start;
     for (const run of runs) {
       run.moveBase(movedBytes);
@@ -115,7 +113,7 @@ export class FragmentJoiner implements Joiner {
     return 'fragment';
   }
 
-  /** By its middle: a fragment across the border of two periods of a file is shown in one of them. */
+  /** By its middle: a fragment across two periods of a file is shown in one of them. */
   #isShown(run: TrackRun, { shown }: Segment): boolean {
     if (shown === undefined || run.startTicks === undefined) return true;
     const { timescale, sampleTicks } = this.#trackOf(run);
@@ -123,7 +121,7 @@ export class FragmentJoiner implements Joiner {
     return middleSeconds >= shown.startSeconds && middleSeconds < shown.endSeconds;
   }
 
-  /** As the header of the joined file describes it. */
+  /** As in the joined file's header. */
   #trackOf(run: TrackRun): Movie['tracks'][number] {
     const number = this.#numbers.get(run.track) ?? run.track;
     const track = this.#movie?.tracks.find(({ id }) => id === number);
@@ -138,7 +136,7 @@ export class FragmentJoiner implements Joiner {
     if (run.startTicks === undefined) return;
     const ownSeconds = run.startTicks / track.timescale;
     this.#shiftSeconds ??= this.#endSeconds + this.#gapSeconds - ownSeconds;
-    // What is there of the time before the beginning goes with it.
+    // The audio before the beginning goes with it.
     if (this.#startSeconds === undefined && this.#shiftSeconds < -ownSeconds) {
       this.#earlySeconds = -ownSeconds - this.#shiftSeconds;
       this.#shiftSeconds = -ownSeconds;
@@ -154,7 +152,7 @@ export class FragmentJoiner implements Joiner {
   }
 }
 
-/** Indexes and events in front of a fragment are left out: they are not true of the joined file, or of no use. */
+/** Drops indexes and events before a fragment: in the joined file they are wrong or useless. */
 async function withHeaderBox(
   header: Buffer<ArrayBuffer>,
   file: Part['file'],

@@ -1,11 +1,11 @@
-/** Puts segments together to one file that ffmpeg opens as any other. What they are is told by their bytes. */
+/** Joins segments to one file that ffmpeg opens as any other; their bytes identify them. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { SNIFF_BYTES, sniffContainer } from '../../sniff.ts';
 import { type Segment, unsupported, unusable } from '../presentation.ts';
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
 import { earliestSeconds, flipTimestamps, PACKET_BYTES, packetsOf } from './transport-packets.ts';
 
-/** How segments are joined of which ffmpeg knows the container by this demuxer. */
+/** How to join segments, by ffmpeg's demuxer of their container. */
 const JOINERS: Readonly<Record<string, () => Promise<Joiner>>> = {
   mpegts: async () => new TransportStreamJoiner(),
   mov: async () => new (await import('./fragments.ts')).FragmentJoiner(),
@@ -15,7 +15,7 @@ const JOINERS: Readonly<Record<string, () => Promise<Joiner>>> = {
   ),
 };
 
-/** How far a file has come, to be continued. */
+/** The state of an unfinished file, to be continued. */
 export interface BegunJoin {
   readonly joiner: Joiner | undefined;
   readonly sizeBytes: number;
@@ -36,8 +36,8 @@ export class JoinedFile {
   }
 
   /**
-   * @param path of a file that does not exist yet, but for `begun`; the caller removes it
-   * @param makeRoom waited for before bytes are written
+   * @param path of a file that does not exist yet, except with `begun`; the caller removes it
+   * @param makeRoom awaited before bytes are written
    */
   static async open(
     path: string,
@@ -48,7 +48,7 @@ export class JoinedFile {
     return new JoinedFile(file, makeRoom, begun);
   }
 
-  /** undefined when a segment is there in part. */
+  /** undefined if a segment was added only in part. */
   get begun(): BegunJoin | undefined {
     return this.#isWhole ? { joiner: this.#joiner, sizeBytes: this.#sizeBytes } : undefined;
   }
@@ -61,7 +61,7 @@ export class JoinedFile {
     return this.#joiner?.startSeconds ?? 0;
   }
 
-  /** @param path of the segment's file; an empty one adds nothing @throws {MediaFailure} as {@link Joiner.append} */
+  /** @param path of a segment's file; an empty one adds nothing @throws {MediaFailure} */
   async append(segment: Segment, path: string, init: Uint8Array | undefined): Promise<void> {
     await using file = await open(path, 'r');
     const { size: sizeBytes } = await file.stat();
@@ -96,17 +96,18 @@ async function joinerOf({ file, init }: Part): Promise<Joiner> {
     : unsupported(`streams of ${demuxer} cannot be put together`);
 }
 
-// MPEG transport streams (ISO/IEC 13818-1): one behind another they are one.
+// MPEG transport streams (ISO/IEC 13818-1): joined end to end they are one.
 
 const FLIPPED_AT_ONCE = 1024 * PACKET_BYTES;
 
-/** Where the first sound and the first picture are, at least. */
+/** Contains at least the first audio and the first picture. */
 const BEGINNING_BYTES = 512 * PACKET_BYTES;
 
 /**
- * Behind a discontinuity timestamps may go on anywhere, also a few seconds ahead, which would be taken for a hole in the sound. So that none of these
- * jumps is that short, each second stretch has the highest bit of its timestamps the other way round: 13 hours away. The clock then goes on without
- * a hole, as it does wherever the timestamps of a transport stream jump (decisions A2a).
+ * After a discontinuity timestamps may jump a few seconds ahead, which would look like a hole in
+ * the audio. So every second stretch gets the highest bit of its timestamps flipped: 13 hours away.
+ * The clock then goes on without a hole, as wherever a transport stream's timestamps jump
+ * (decisions A2a).
  */
 class TransportStreamJoiner implements Joiner {
   #startSeconds = 0;
@@ -134,7 +135,7 @@ class TransportStreamJoiner implements Joiner {
   }
 }
 
-// WebM: a header and clusters, whose timestamps are those of the presentation.
+// WebM: a header and clusters, with timestamps of the presentation.
 
 /** What a segment may begin with (RFC 9559): Cluster, or Void and Cues before one. */
 const BEGINNINGS = new Set(['1f43b675', '1c53bb6b', 'ec']);
@@ -155,12 +156,12 @@ class ClusterJoiner implements Joiner {
   }
 }
 
-// Packed audio (RFC 8216 section 3.4): bare frames, with an ID3 tag in front of each segment that holds its timestamp.
+// Packed audio (RFC 8216 section 3.4): bare frames, after an ID3 tag with each segment's timestamp.
 
-/** One is usual. A segment of gigabytes may consist of those of ten bytes, each read for itself. */
+/** One is usual, but gigabytes could consist of ten-byte ones, each read by itself. */
 const MAX_TAGS = 100;
 
-/** The tags are left out: bytes of one in the middle of a file may pass for a frame. Frames have no timestamps that could jump. */
+/** Drops the tags, which may pass for frames in the middle. Frames have no timestamps that jump. */
 class PackedAudioJoiner implements Joiner {
   readonly startSeconds = 0;
   #demuxer: string | undefined;
@@ -181,7 +182,7 @@ class PackedAudioJoiner implements Joiner {
   }
 }
 
-/** ID3v2.4 section 3.1; 0 where no tag stands. */
+/** ID3v2.4 section 3.1; 0 without a tag. */
 async function tagBytes(file: Part['file'], at: number): Promise<number> {
   const head = await readAt(file, at, 10);
   if (head.length < 10 || head.toString('latin1', 0, 3) !== 'ID3') return 0;

@@ -1,4 +1,4 @@
-/** What the header of fMP4 says of its tracks (ISO/IEC 14496-12), as far as fragments of several files have to agree on it. */
+/** The tracks in an fMP4 header (ISO/IEC 14496-12): what fragments of several files must share. */
 import { type Box, childrenOf, Fields, latin1, onlyBox, requiredBox } from '../../sparse/mp4/boxes.ts';
 import { unsupported, unusable } from '../presentation.ts';
 
@@ -7,9 +7,9 @@ interface MovieTrack {
   readonly isAudio: boolean;
   /** Ticks a second. */
   readonly timescale: number;
-  /** Of a sample, in ticks, where a fragment does not say (`trex`). */
+  /** Of a sample, in ticks, if a fragment has none (`trex`). */
   readonly sampleTicks: number;
-  /** Where the edit list puts the beginning of its media, seconds (section 8.6.6): below 0 where it hides something. */
+  /** Start of its media by the edit list, seconds (section 8.6.6); below 0 if some is hidden. */
   readonly editSeconds: number;
   /** The payload of `stsd`: the codec and its configuration. */
   readonly description: Buffer;
@@ -62,12 +62,12 @@ function readTrack(trak: readonly Box[], trex: readonly Box[], movieTimescale: n
   };
 }
 
-/** Of `mvhd` and `mdhd`, which have it at the same place. */
+/** Of `mvhd` and `mdhd`, which have it in the same position. */
 function timescaleOf(header: Box): number {
   return field32(header, header.payload[0] === 1 ? 20 : 12);
 }
 
-/** Empty edits delay; the first other one hides what lies before its time. */
+/** Empty edits delay; the first other one hides what is before its time. */
 function editOf(elst: Box, timescale: number, movieTimescale: number): number {
   const fields = new Fields(elst);
   const isLong = elst.payload[0] === 1;
@@ -85,7 +85,7 @@ function editOf(elst: Box, timescale: number, movieTimescale: number): number {
   return delaySeconds;
 }
 
-/** The number at a place of a box that begins with version and flags. */
+/** The number at a position of a box that begins with version and flags. */
 function field32(box: Box, at: number): number {
   const fields = new Fields(box);
   while (fields.at < at) fields.unsigned32();
@@ -101,12 +101,12 @@ function withHeader(boxes: readonly Box[], type: string): Buffer {
   return Buffer.concat([header, box.payload]);
 }
 
-/** By the number of a track in the later header, that of the same track in the first. */
+/** A track's number in the later header, to its number in the first. */
 type TrackNumbers = ReadonlyMap<number, number>;
 
 /**
- * ffmpeg reads one header. Fragments with another one can follow when their sound is coded in the same way.
- * @throws {MediaFailure} EXTRACTION_FAILED when it is not
+ * ffmpeg reads one header. Fragments with another one may follow if their audio has the same codec.
+ * @throws {MediaFailure} EXTRACTION_FAILED when it has not
  */
 export function matchTracks(first: Movie, later: Movie): TrackNumbers {
   const left = [...first.tracks];

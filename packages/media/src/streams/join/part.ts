@@ -1,14 +1,11 @@
-/** What every kind of segment is joined by. */
+/** What joins every kind of segment. */
 import type { FileHandle } from 'node:fs/promises';
 import type { Segment } from '../presentation.ts';
 
-/** The file that is being made. */
 export interface Output {
-  /** Appends. */
   write(bytes: Uint8Array): Promise<void>;
 }
 
-/** One segment as it was fetched. */
 export interface Part {
   readonly segment: Segment;
   readonly file: FileHandle;
@@ -18,13 +15,13 @@ export interface Part {
 
 /** Appends the segments of a kind, one after another. */
 export interface Joiner {
-  /** @throws {MediaFailure} when it is of another kind, or cannot be put behind those before it */
+  /** @throws {MediaFailure} when it is of another kind, or cannot follow those before it */
   append(part: Part, output: Output): Promise<void>;
   /** Where the file begins in the presentation, seconds. */
   readonly startSeconds: number;
 }
 
-/** Fewer bytes at the end of the file. */
+/** Returns fewer bytes at the end of the file. */
 export async function readAt(file: FileHandle, at: number, bytes: number): Promise<Buffer> {
   const buffer = Buffer.alloc(bytes);
   let read = 0;
@@ -38,7 +35,6 @@ export async function readAt(file: FileHandle, at: number, bytes: number): Promi
 
 const CHUNK_BYTES = 256 * 1024;
 
-/** Copies a stretch of a segment in chunks. */
 export async function copy(file: FileHandle, start: number, end: number, output: Output): Promise<void> {
   for (let at = start; at < end; at += CHUNK_BYTES) {
     await output.write(await readAt(file, at, Math.min(CHUNK_BYTES, end - at)));

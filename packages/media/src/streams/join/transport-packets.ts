@@ -10,7 +10,7 @@ export function* packetsOf(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; at < bytes.length; at += PACKET_BYTES) yield bytes.subarray(at, at + PACKET_BYTES);
 }
 
-/** The earliest presentation time in the packets; undefined where none has one. */
+/** The earliest presentation time in the packets; undefined if none has one. */
 export function earliestSeconds(bytes: Buffer): number | undefined {
   let ticks: number | undefined;
   for (const packet of packetsOf(bytes)) {
@@ -38,7 +38,7 @@ function hasAdaptation(control: number): boolean {
   return (control & 0x20) !== 0;
 }
 
-/** From its start code on, where a PES packet with the optional header begins in the packet. */
+/** A PES packet from its start code on, if one with the optional header begins in the packet. */
 function pesOf(packet: Buffer): Buffer | undefined {
   const [sync, flags = 0, , control = 0, adaptationBytes = 0] = packet;
   const begins = sync === 0x47 && (flags & 0x40) !== 0 && (control & 0x10) !== 0;
@@ -53,7 +53,7 @@ function stampsOf(pes: Buffer): number {
   return (pes[7] ?? 0) >> 6;
 }
 
-/** 3, 15 and 15 bits with a marker behind each; more than 32 bits can hold. */
+/** 3, 15 and 15 bits with a marker behind each: more than 32 bits. */
 function ptsOf(pes: Buffer): number {
   const [high = 0, upper = 0, lower = 0] = [pes[9], pes.readUInt16BE(10), pes.readUInt16BE(12)];
   return ((high >> 1) & 7) * 2 ** 30 + (upper >> 1) * 2 ** 15 + (lower >> 1);
