@@ -149,7 +149,7 @@ export const queueFaults: readonly Fault[] = [
     in: 'probeTable',
     search: "states: ['ok', 'low'], everyMs: 1000, pauses: 'extract',",
     replace: "states: ['ok', 'low'], everyMs: 1000,",
-    tests: ['test/worker/disk-full.core-all.test.ts', 'test/faults/disk-full.all.test.ts'],
+    tests: ['packages/kit/test/observe/probes.test.ts', 'test/faults/disk-full.all.test.ts'],
   },
   {
     name: 'storage-away-spends-tries',
