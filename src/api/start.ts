@@ -2,7 +2,7 @@
 
 import { type Listener, listen } from 'soundpost-kit/http/listener';
 import { type AuditLog, createAuditLog } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { Replication } from 'soundpost-kit/redis/replication';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { UrlSigner } from 'soundpost-kit/signing/signatures';
@@ -41,21 +41,7 @@ export async function startApi(
     config.REDIS_WAIT_REPLICAS > 0
       ? connectRedis({ ...resources.redisAddress, role: 'request', logger })
       : undefined;
-  const jobs = new JobQueue({
-    replication: confirming && new Replication({ redis: confirming, replicas: config.REDIS_WAIT_REPLICAS }),
-    redis: stores.redis,
-    holdUpload: (file, jobId) => holdUpload(stores.redis, file, jobId),
-    limits: {
-      submitPerMinute: config.RATE_SUBMIT_PER_MINUTE,
-      unfinishedPerTenant: config.UNFINISHED_PER_KEY,
-      queueLimit: config.QUEUE_LIMIT,
-    },
-    recordSeconds: config.JOB_TTL_SECONDS,
-    deadlineMs: config.REDIS_DEADLINE_SECONDS * 1000,
-    logger,
-    observer: resources.metrics.observer,
-    telemetry,
-  });
+  const jobs = jobQueue(resources, stores, confirming);
   const followUps = new JobFollowUps({
     redis: stores.redis,
     recordSeconds: config.JOB_TTL_SECONDS,
@@ -97,36 +83,7 @@ export async function startApi(
     signer: new UrlSigner(secrets.urlSigning, publicUrlOf(config, port)),
     logger,
     audit,
-    settings: {
-      publicUrl: publicUrlOf(config, port),
-      readPerMinute: config.RATE_READ_PER_MINUTE,
-      submitPerMinute: config.RATE_SUBMIT_PER_MINUTE,
-      unfinishedPerKey: config.UNFINISHED_PER_KEY,
-      eventStreamsPerKey: config.EVENT_STREAMS_PER_KEY,
-      uploadsPerKey: config.UPLOADS_PER_KEY,
-      uploadBytesPerKey: config.UPLOAD_BYTES_PER_KEY,
-      maxInputBytes: config.MAX_INPUT_BYTES,
-      uploadTtlSeconds: config.UPLOAD_TTL_SECONDS,
-      outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
-      jobTtlSeconds: config.JOB_TTL_SECONDS,
-      workerConcurrency: config.WORKER_CONCURRENCY,
-      downloadsAhead: config.DOWNLOADS_AHEAD,
-      trustProxy: config.TRUST_PROXY,
-      corsOrigins: config.CORS_ORIGINS,
-      ...(config.CONSOLE === 'on'
-        ? {
-            console: {
-              downloadOrigins: downloadOriginsOf(config),
-              gatewayUrl: gatewayUrlOf(config),
-              hasTranscriber: config.TRANSCRIBER_URL !== undefined,
-            },
-          }
-        : {}),
-      gatewayEventsSecret: secrets.gatewayEventsSecret,
-      gatewayEventsToken: config.GATEWAY_EVENTS_TOKEN,
-      hasTranscriber: config.TRANSCRIBER_URL !== undefined,
-      ...(sandbox === undefined ? {} : { sandbox }),
-    },
+    settings: settingsOf(resources, port, sandbox),
   });
   const api = await listen(config.HOST, config.API_PORT, ({ port }) => {
     const app = createApp(wire(port));
@@ -141,6 +98,65 @@ export async function startApi(
       await closeQueues(queues);
       await Promise.all([closeRedis(watching), confirming && closeRedis(confirming)]);
     },
+  };
+}
+
+function jobQueue(
+  { config, logger, metrics, traces }: Resources,
+  { redis }: Stores,
+  confirming: Redis | undefined,
+): JobQueue {
+  return new JobQueue({
+    replication: confirming && new Replication({ redis: confirming, replicas: config.REDIS_WAIT_REPLICAS }),
+    redis,
+    holdUpload: (file, jobId) => holdUpload(redis, file, jobId),
+    limits: {
+      submitPerMinute: config.RATE_SUBMIT_PER_MINUTE,
+      unfinishedPerTenant: config.UNFINISHED_PER_KEY,
+      queueLimit: config.QUEUE_LIMIT,
+    },
+    recordSeconds: config.JOB_TTL_SECONDS,
+    deadlineMs: config.REDIS_DEADLINE_SECONDS * 1000,
+    logger,
+    observer: metrics.observer,
+    telemetry: traces.telemetry,
+  });
+}
+
+function settingsOf(
+  { config, secrets }: Resources,
+  port: number,
+  sandbox: SandboxLevel | undefined,
+): ApiServices['settings'] {
+  return {
+    publicUrl: publicUrlOf(config, port),
+    readPerMinute: config.RATE_READ_PER_MINUTE,
+    submitPerMinute: config.RATE_SUBMIT_PER_MINUTE,
+    unfinishedPerKey: config.UNFINISHED_PER_KEY,
+    eventStreamsPerKey: config.EVENT_STREAMS_PER_KEY,
+    uploadsPerKey: config.UPLOADS_PER_KEY,
+    uploadBytesPerKey: config.UPLOAD_BYTES_PER_KEY,
+    maxInputBytes: config.MAX_INPUT_BYTES,
+    uploadTtlSeconds: config.UPLOAD_TTL_SECONDS,
+    outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
+    jobTtlSeconds: config.JOB_TTL_SECONDS,
+    workerConcurrency: config.WORKER_CONCURRENCY,
+    downloadsAhead: config.DOWNLOADS_AHEAD,
+    trustProxy: config.TRUST_PROXY,
+    corsOrigins: config.CORS_ORIGINS,
+    ...(config.CONSOLE === 'on'
+      ? {
+          console: {
+            downloadOrigins: downloadOriginsOf(config),
+            gatewayUrl: gatewayUrlOf(config),
+            hasTranscriber: config.TRANSCRIBER_URL !== undefined,
+          },
+        }
+      : {}),
+    gatewayEventsSecret: secrets.gatewayEventsSecret,
+    gatewayEventsToken: config.GATEWAY_EVENTS_TOKEN,
+    hasTranscriber: config.TRANSCRIBER_URL !== undefined,
+    ...(sandbox === undefined ? {} : { sandbox }),
   };
 }
 
