@@ -155,18 +155,7 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     void probes?.ask('consumer');
   }
 
-  // Of a message that was lost the flag in the record tells with the next tick, and the watch of shares with its next look.
-  const unsubscribe = subscribe(
-    redis,
-    {
-      [CANCEL_CHANNEL]: (jobId) => running.get(jobId)?.controller.abort(new JobAborted('cancelled')),
-      [ACCEPTED_CHANNEL]: (message) => {
-        const [tenant = '', jobId = ''] = message.split(' ');
-        shares.see({ tenant, jobId });
-      },
-    },
-    (error) => logger.warn({ error: error.message }, 'messages to workers'),
-  );
+  const unsubscribe = followMessages(options, running, shares);
 
   return {
     async close(graceMs) {
@@ -180,6 +169,29 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
       unsubscribe();
     },
   };
+}
+
+/**
+ * A lost message does no harm: the attempt's report reads the cancel flag with its next tick,
+ * and the share watch checks the queue every second.
+ * @returns how to unsubscribe
+ */
+function followMessages(
+  { redis, logger }: ExtractionConsumerOptions,
+  running: ReadonlyMap<string, RunningJob>,
+  shares: ShareWatch<RunningJob>,
+): () => void {
+  return subscribe(
+    redis,
+    {
+      [CANCEL_CHANNEL]: (jobId) => running.get(jobId)?.controller.abort(new JobAborted('cancelled')),
+      [ACCEPTED_CHANNEL]: (message) => {
+        const [tenant = '', jobId = ''] = message.split(' ');
+        shares.see({ tenant, jobId });
+      },
+    },
+    (error) => logger.warn({ error: error.message }, 'messages to workers'),
+  );
 }
 
 /**
