@@ -1,4 +1,4 @@
-/** The API process: made of the configuration, listens, closes. */
+/** The API process: wires it from the configuration, listens, closes. */
 
 import { type Listener, listen } from 'soundpost-kit/http/listener';
 import { type AuditLog, createAuditLog } from 'soundpost-kit/observe/logger';
@@ -26,10 +26,7 @@ interface ApiProcess extends Pick<Listener, 'close'> {
   readonly port: number;
 }
 
-/**
- * Rejects when the port is taken.
- * @param sandbox how this process confines ffmpeg, where it runs it too
- */
+/** Rejects if the port is in use. @param sandbox confines ffmpeg, if it runs in this process */
 export async function startApi(
   resources: Resources,
   stores: Stores,
@@ -160,7 +157,7 @@ function settingsOf(
   };
 }
 
-/** Of the bucket that downloads are led to: its name is a part of the path, or of the host (Amazon S3 User Guide, "Virtual hosting of buckets"). */
+/** With the bucket in the path or the host (Amazon S3 User Guide, "Virtual hosting of buckets"). */
 function downloadOriginsOf({ S3_PUBLIC_ENDPOINT, STORAGE_URL }: Config): string[] {
   if (S3_PUBLIC_ENDPOINT === undefined || STORAGE_URL === undefined) {
     return [];
@@ -169,13 +166,13 @@ function downloadOriginsOf({ S3_PUBLIC_ENDPOINT, STORAGE_URL }: Config): string[
   return [origin, `${protocol}//${STORAGE_URL.bucket}.${host}`];
 }
 
-/** Where browsers reach the gateway, if it is ours and where it listens is known before it does. */
+/** The gateway's public URL, if it is ours and its port is known before it listens. */
 function gatewayUrlOf({ GATEWAY_KIND, GATEWAY_PUBLIC_URL, GATEWAY_PORT }: Config): string | undefined {
   if (GATEWAY_KIND !== 'soundpost') return undefined;
   return GATEWAY_PUBLIC_URL ?? (GATEWAY_PORT === 0 ? undefined : `http://127.0.0.1:${GATEWAY_PORT}`);
 }
 
-/** Loaded only where somebody may look at it. */
+/** Loaded only if ADMIN_KEY is set. */
 async function boardOf({ config, logger }: Resources, { redis }: Stores, queues: Queues, audit: AuditLog) {
   if (config.ADMIN_KEY === undefined) {
     return undefined;
