@@ -1,4 +1,4 @@
-/** What only the process does that has the gateway's lease: constructs, wires, starts, closes. */
+/** The process with the gateway's lease: constructs, wires, starts, closes. */
 import type { Logger } from 'soundpost-base/logger';
 import { Instances } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
@@ -36,7 +36,7 @@ type ActiveOptions = GatewayOptions & {
   readonly redis: Redis;
   readonly lease: Lease;
   readonly audit: AuditLog;
-  /** Absolute base of the gateway, without a slash at the end. */
+  /** Absolute base URL without trailing slash. */
   readonly publicUrl: string;
   /** Aborted when the process stops. */
   readonly stopping: AbortSignal;
@@ -70,7 +70,7 @@ function wire(options: ActiveOptions) {
   const { publicUrl, audit, logger, observer, tracing } = options;
   const closing = AbortSignal.any([options.stopping, lease.lost]);
   const keepSeconds = options.mediaTtlSeconds;
-  /** For what blocks its connection. */
+  /** For blocking commands. */
   const connect = (): Redis =>
     connectRedis({ url: options.redisUrl, tls: options.redisTls, role: 'worker', logger });
 
@@ -159,7 +159,7 @@ function transportsOf(
   return [loopback, xmpp, whatsapp];
 }
 
-/** A gateway that never had an instance begins with one, so that the first message needs no preparation. */
+/** Gives a new gateway its first instance, so that it can send without setup. */
 async function seedFirstInstance(redis: Redis, instances: Instances): Promise<void> {
   const seeded = gatewayKey('seeded');
   if ((await redis.exists(seeded)) === 1) {
@@ -169,7 +169,7 @@ async function seedFirstInstance(redis: Redis, instances: Instances): Promise<vo
     try {
       await instances.create({ instanceName: 'main', transport: 'loopback' });
     } catch (error) {
-      // Another process was quicker.
+      // Another process was faster.
       if (!(error instanceof GatewayError && error.code === 'name_in_use')) {
         throw error;
       }
@@ -178,7 +178,7 @@ async function seedFirstInstance(redis: Redis, instances: Instances): Promise<vo
   await redis.set(seeded, '1');
 }
 
-// A transport whose code and packages are loaded with the first instance on its network.
+// A transport whose code and packages are loaded with its first instance.
 
 function onDemand(kind: TransportKind, load: () => Promise<Transport>): Transport {
   let reports: TransportReports | undefined;
@@ -211,7 +211,7 @@ function onDemand(kind: TransportKind, load: () => Promise<Transport>): Transpor
   };
 }
 
-// Removes what is no longer kept, at the start and every hour.
+// Removes expired data, at the start and every hour.
 
 const INTERVAL_MS = 60 * 60 * 1000;
 
@@ -225,7 +225,7 @@ class Sweeper {
     this.#logger = logger;
   }
 
-  /** Does not wait for the first time: whoever takes over serves meanwhile. */
+  /** Does not wait for the first sweep, so that a takeover can serve at once. */
   start(): void {
     this.#timer = setInterval(() => this.#sweep(), INTERVAL_MS);
     void this.#sweep();

@@ -27,7 +27,7 @@ export function instanceRoutes(services: GatewayServices): Route[] {
 
 function management(services: GatewayServices): Route[] {
   const { audit, instances, sessions, log, webhooks, deliveries, answersAsPublic } = services;
-  // There a token is enough to list its own instance, and to delete it.
+  // There an instance's token can also list and delete it.
   const managing = answersAsPublic ? 'instance' : 'gateway';
   return [
     createInstance(services),
@@ -76,7 +76,7 @@ function management(services: GatewayServices): Route[] {
         errors: [],
       },
       async run({ instance }) {
-        // The record goes last: a removal that broke off can be repeated.
+        // The record goes last, so that a failed removal can be repeated.
         await sessions.remove(instance);
         await webhooks.remove(instance);
         await deliveries.forget(instance);
