@@ -1,6 +1,6 @@
 /**
- * What a schema cannot see of a submission: whether its addresses are public, its uploads the caller's, and transcripts
- * on offer (decisions A2 and A8).
+ * Checks that a schema cannot make: public addresses, the caller's own uploads, and whether
+ * transcripts are offered (decisions A2 and A8).
  */
 
 import { DestinationRequest, namesOutputs } from 'soundpost-contract/destination';
@@ -14,10 +14,10 @@ import { type Fault, faultsError, schemaFaults } from './request.ts';
 import type { ApiServices } from './route.ts';
 
 /**
- * A submission as parsed. Throws the ServiceError of all its faults at once: where the schema found some, the addresses are
- * looked at as far as they can be read, so that a caller does not meet theirs only at the next try. (Of a request without
- * schema faults they are looked at when it is submitted.)
- * @param tenant whose uploads may be named
+ * Parses a submission. Throws one ServiceError with all its faults: after schema faults, readable
+ * addresses are checked too, so the caller sees everything at once. Otherwise they are checked at
+ * submission.
+ * @param tenant owner of the uploads that can be named
  */
 export async function parseSubmission<Schema extends z.ZodType>(
   services: ApiServices,
@@ -35,14 +35,14 @@ export async function parseSubmission<Schema extends z.ZodType>(
   throw faultsError([...faults, ...others.filter(({ path }) => !seen.has(path))]);
 }
 
-/** An output, or the job itself, as far as it says where its file is to be put. */
+/** An output, or the job itself, reduced to its destination. */
 const Destined = z.object({
-  // null where it cannot be read: there is one all the same.
+  // null where it cannot be read: a destination was given.
   destination: z.object({ url: DestinationRequest.shape.url }).nullish().catch(null),
 });
 type Destined = z.infer<typeof Destined>;
 
-/** The parts of a submission that name addresses, each undefined where it cannot be read. */
+/** The parts of a submission that name addresses; undefined where unreadable. */
 const Addressed = z.object({
   source: z
     .discriminatedUnion('type', [
@@ -122,10 +122,7 @@ export function faultOf(checked: QueuedSource | Fault): Fault[] {
   return 'message' in checked ? [checked] : [];
 }
 
-/**
- * Transcripts are the operator's to offer (decisions A8).
- * @param path where the job stands in the request
- */
+/** Transcripts are optional (decisions A8). @param path where the job stands in the request */
 export function transcriptFaults(
   { settings }: ApiServices,
   { outputs = [] }: { readonly outputs?: readonly { readonly format?: string | undefined }[] | undefined },
@@ -151,7 +148,7 @@ export async function webhookFaults(
   webhook: string | undefined,
   path: string,
 ): Promise<Fault[]> {
-  // Also of an empty one, which is no address.
+  // Also for an empty string, which is no address.
   const refusal = webhook === undefined ? undefined : await refusalOf(services, webhook, 'webhook');
   return refusal ? [{ code: 'INVALID_WEBHOOK', path, message: refusal }] : [];
 }
@@ -194,7 +191,7 @@ export async function destinationFaults(
   }
 }
 
-/** Why an address may not be asked for; undefined when it may, as far as can be told now. */
+/** Why an address is refused; undefined if no reason is known yet. */
 async function refusalOf(
   { outbound }: ApiServices,
   url: string,

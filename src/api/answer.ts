@@ -1,4 +1,4 @@
-/** The envelope that every JSON answer wears (audio-extraction.md "Response envelope"), and the first answer again for a repeated Idempotency-Key (decisions A6). */
+/** Response envelope (audio-extraction.md) and replay for an Idempotency-Key (decisions A6). */
 
 import { createHash, type Hash } from 'node:crypto';
 import type { Response } from 'express';
@@ -13,7 +13,7 @@ export function sendData(response: Response, httpStatus: number, data: object, m
   sendJson(response, httpStatus, { success: true, data, ...(message === undefined ? {} : { message }) });
 }
 
-/** @param httpStatus where a route's own rule differs from the catalogue's row */
+/** @param httpStatus where a route's rule differs from the error catalogue */
 export function sendError(response: Response, error: ServiceError, httpStatus?: number): void {
   if (error.retryAfterSeconds !== undefined) {
     response.set('Retry-After', String(Math.max(1, Math.ceil(error.retryAfterSeconds))));
@@ -25,20 +25,20 @@ export function sendError(response: Response, error: ServiceError, httpStatus?: 
   });
 }
 
-/** Of something that failed and is there to be asked for: the request itself did not. */
+/** Reports a stored failure: the request itself succeeded. */
 export function sendFailure(response: Response, error: ErrorBody): void {
   response.set('Cache-Control', 'no-store');
   sendJson(response, 200, { success: false, error });
 }
 
-/** As Express's own, which looks besides for validators and encodings that no answer of ours has. */
+/** Like Express's own, without the validators and encodings that our answers never have. */
 function sendJson(response: Response, httpStatus: number, body: unknown): void {
   const text = JSON.stringify(body);
   response.statusCode = httpStatus;
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
   const bytes = Buffer.byteLength(text);
   response.setHeader('Content-Length', bytes);
-  // Text of nothing but ASCII is the same in both, and need not be encoded.
+  // ASCII text is the same in both encodings, and latin1 needs no encoding step.
   response.end(text, bytes === text.length ? 'latin1' : 'utf8');
 }
 
@@ -50,7 +50,7 @@ export interface Answer {
   readonly message?: string;
 }
 
-/** A hash of a body that is too large to be kept, where a repetition will have to be told from another request. */
+/** Identifies a body too large to keep, if the request has an Idempotency-Key. */
 export function bodyHash({ request }: RouteContext): Hash | undefined {
   return request.get('idempotency-key') === undefined ? undefined : createHash('sha256');
 }
@@ -62,7 +62,7 @@ const KeptAnswer = z.object({
 });
 type KeptAnswer = z.infer<typeof KeptAnswer>;
 
-/** A refusal changed nothing. After anything else the record stays: a repetition finds out with the same ids. */
+/** A refusal changed nothing. Any other error keeps the record: a retry gets the same ids. */
 const policy: IdempotencyPolicy = {
   isUndone: (error) => error instanceof ServiceError,
   refusal: (reason, retryAfterSeconds) =>
@@ -74,10 +74,10 @@ const policy: IdempotencyPolicy = {
 };
 
 /**
- * Does the work once for a key and a request, and answers.
- * @param fingerprint what has to be the same for a repetition: the body, and the path where it names something
- * @param work gets a seed to make ids from, the same one when it is repeated after a crash; undefined without a key
- * Throws INVALID_REQUEST, IDEMPOTENCY_MISMATCH or IDEMPOTENCY_IN_PROGRESS, or what the work throws.
+ * Does the work once for each key and request, and answers.
+ * @param fingerprint what a repetition must match: the body, and a resource's path
+ * @param work gets a seed for ids, the same after a crash; undefined without a key
+ * Throws INVALID_REQUEST, IDEMPOTENCY_MISMATCH, IDEMPOTENCY_IN_PROGRESS, or what the work throws.
  */
 export async function answerOnce(
   context: RouteContext,

@@ -1,4 +1,4 @@
-/** The Express application: the table of routes, and around it what every request goes through. */
+/** The Express application: the routes, and the middleware around every request. */
 
 import { randomUUID } from 'node:crypto';
 import { IncomingMessage, ServerResponse } from 'node:http';
@@ -30,7 +30,7 @@ import { uploadRoutes } from './routes/uploads.ts';
 import { voiceMessageRoutes } from './routes/voice-message.ts';
 import { overrideMethod } from './uploads/tus-protocol.ts';
 
-/** Every route of the service, in the order in which they are documented. */
+/** Every route, in the order of the documentation. */
 export const routes: readonly Route[] = [
   ...extractRoutes,
   ...batchRoutes,
@@ -56,7 +56,7 @@ export function createApp(services: ApiServices): Express {
   app.enable('strict routing');
   app.use(beginning(settings, logger));
   const versioned = routes.filter(({ path }) => path.startsWith('/v1/'));
-  // On the application itself: a router inside of it costs each request some microseconds.
+  // On the application itself: a nested router costs each request some microseconds.
   mount(app, routes, mounting(services));
   app.use(PREFIX, mount(newRouter({ isExact: true }), versioned, mounting(services)));
   app.use('/docs', staticFiles(referenceFiles));
@@ -71,7 +71,7 @@ export function createApp(services: ApiServices): Express {
   return app;
 }
 
-/** What every request goes through, as one layer: each of its own costs some microseconds. */
+/** One layer for everything: each separate layer costs some microseconds. */
 function beginning(settings: ApiSettings, logger: Logger): RequestHandler {
   const headers = fixedHeaders(settings);
   const answerAcross = apiFromElsewhere(settings.corsOrigins);
@@ -121,7 +121,7 @@ function methodsOf(onPath: readonly Route[]): string[] {
   return [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'];
 }
 
-/** A stranger does not learn which paths there are. */
+/** A caller without a valid key must not learn which paths exist. */
 function answerUnknown(services: ApiServices) {
   return async (request: Request, response: Response, _next: NextFunction): Promise<void> => {
     await admit(request, response, services);
@@ -129,7 +129,7 @@ function answerUnknown(services: ApiServices) {
   };
 }
 
-/** Neither is a path that cannot be decoded told from another one. */
+/** A path that cannot be decoded gets the same answer as any unknown path. */
 function answerUndecodable(services: ApiServices): ErrorRequestHandler {
   return async (error: unknown, request, response, next): Promise<void> => {
     if (error instanceof URIError) {
@@ -139,7 +139,7 @@ function answerUndecodable(services: ApiServices): ErrorRequestHandler {
   };
 }
 
-/** Headers that every answer carries, made once: what the libraries would set is the same for every request from no page of elsewhere. */
+/** The libraries' headers, computed once: they are the same for every same-origin request. */
 function fixedHeaders({ publicUrl, corsOrigins }: ApiSettings): Map<string, string> {
   const request = new IncomingMessage(new Socket());
   request.method = 'GET';
@@ -154,7 +154,7 @@ function fixedHeaders({ publicUrl, corsOrigins }: ApiSettings): Map<string, stri
   return headers;
 }
 
-/** JSON and files need nothing of a browser; pages set a policy of their own. */
+/** JSON and files need no browser features; pages set a policy of their own. */
 function securityHeaders(publicUrl: string): ReturnType<typeof helmet> {
   return helmet({
     contentSecurityPolicy: {
@@ -187,7 +187,7 @@ const EXPOSED = [
   'X-Request-Id',
 ];
 
-/** What pages of elsewhere may do at the API, where CORS_ORIGINS names them. */
+/** CORS for the origins in CORS_ORIGINS. */
 function apiFromElsewhere(origins: readonly string[]): RequestHandler {
   return crossOrigin({
     origins,

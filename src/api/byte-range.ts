@@ -1,10 +1,10 @@
-/** Conditional and partial downloads (RFC 9110, 13 and 14): what of a file a request gets. */
+/** Conditional and partial downloads (RFC 9110, 13 and 14). */
 import type { ByteRange } from 'soundpost-kit/storage/storage';
 
-/** One range in bytes; several at once or another unit are no match and get the whole file, which RFC 9110 14.2 allows. */
+/** One byte range. Several ranges or another unit get the whole file (RFC 9110 14.2). */
 const ONE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
 
-/** The bytes that a Range field asks for; undefined: all of them. */
+/** The bytes that a Range field selects; undefined means all. */
 export function rangeOf(
   field: string | undefined,
   sizeBytes: number,
@@ -23,8 +23,8 @@ export function rangeOf(
 }
 
 /**
- * Whether an If-None-Match field names the entity, by the weak comparison (RFC 9110 13.1.2). A Cache-Control of the request
- * changes nothing about it: that is for caches, and `fetch` sends no-cache along with every such field.
+ * Whether If-None-Match names the entity, by weak comparison (RFC 9110 13.1.2). The request's
+ * Cache-Control is ignored: it is meant for caches, and `fetch` adds no-cache to every such field.
  * @param etag with its quotes; undefined where the file has none
  */
 export function isNoneMatch(field: string | undefined, etag: string | undefined): boolean {

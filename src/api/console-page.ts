@@ -1,6 +1,6 @@
 /**
- * The console at `/`: a page that is a client of the API like any other, with a key that somebody types in. `script/build-web.ts` makes its files of
- * web/console (docs/decisions/0041-console-in-typescript.md). It has no data of its own.
+ * The console at `/`, an API client for a key that the user enters. `script/build-web.ts` builds it
+ * from web/console (docs/decisions/0041-console-in-typescript.md). It stores no data of its own.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
@@ -12,22 +12,22 @@ import { filesIn, staticFiles } from 'soundpost-kit/http/static-files';
 
 const PAGE = new URL('../../web/dist/console/', import.meta.url);
 
-/** Stand in index.html where each answer has a nonce of its own, and where it is told what this service has. */
+/** Placeholders in index.html: a nonce for each answer, and what this service offers. */
 const NONCE = 'NONCE';
 const GATEWAY = 'GATEWAY';
 const TRANSCRIBER = 'TRANSCRIBER';
 const compress = promisify<string, Buffer>(gzip);
 
 interface ConsoleOptions {
-  /** Where downloads are led to, beside this service: origins of the bucket. */
+  /** Origins of the bucket that downloads redirect to. */
   readonly downloadOrigins: readonly string[];
-  /** Where browsers reach the gateway, without a slash at the end; undefined: there is none of ours. */
+  /** The gateway's public URL without trailing slash; undefined: no gateway of ours. */
   readonly gatewayUrl?: string | undefined;
-  /** Whether transcripts may be asked for. */
+  /** Whether transcripts are offered. */
   readonly hasTranscriber: boolean;
 }
 
-/** @throws where the page was not built */
+/** @throws if the page has not been built */
 export function consolePage(options: ConsoleOptions): Router {
   if (!existsSync(PAGE)) {
     throw new Error('web/dist is missing, which the console is served from: script/bootstrap builds it');
@@ -40,8 +40,8 @@ export function consolePage(options: ConsoleOptions): Router {
 }
 
 /**
- * The page itself. The script in it, and the style element that wavesurfer.js puts around its drawing, are allowed by a nonce, a new one for each
- * answer; so the answer is never kept: a 304 would bring a policy with another nonce than the kept page has.
+ * A nonce, new for each answer, allows the page's script and wavesurfer.js's style element. So the
+ * answer is not cached: a 304 would bring a policy with another nonce.
  */
 function page(options: ConsoleOptions): RequestHandler {
   const html = readFileSync(new URL('index.html', PAGE), 'utf8')
@@ -65,7 +65,7 @@ function page(options: ConsoleOptions): RequestHandler {
   };
 }
 
-/** A text inside the quotes of an attribute. */
+/** Escapes text for a quoted attribute. */
 function attribute(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
 }
@@ -77,10 +77,10 @@ function contentSecurityPolicy(nonce: string, { downloadOrigins, gatewayUrl }: C
     "default-src 'none'",
     `script-src 'self' 'nonce-${nonce}'`,
     `style-src 'self' 'nonce-${nonce}'`,
-    // The picture that pairs an instance is drawn in the page.
+    // The pairing QR code is drawn in the page.
     "img-src 'self' data:",
     `connect-src 'self'${fromBucket}${fromGateway}`,
-    // A file is heard before it is uploaded.
+    // For playing a file before its upload.
     `media-src 'self' blob:${fromBucket}`,
     "base-uri 'none'",
     "form-action 'none'",

@@ -1,4 +1,4 @@
-/** What event streams share: the number that a key may have open (decisions A6), and the readings of a job that several watch. */
+/** Limits open event streams for each key (decisions A6), and shares reads of a job among them. */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ServiceError } from 'soundpost-contract/errors';
@@ -12,15 +12,12 @@ const RETRY_AFTER_SECONDS = 15;
 const hold = loadScript(new URL('./lua/event-stream-hold.lua', import.meta.url));
 
 interface OpenStream {
-  /** To be called every 15 s or so. */
+  /** Must be called about every 15 s. */
   renew(): void;
   close(): void;
 }
 
-/**
- * Counts on all processes of the API together.
- * @throws ServiceError RATE_LIMITED when the key has as many open as it may have
- */
+/** Counts all API processes. @throws ServiceError RATE_LIMITED at the key's limit */
 export async function openStream(redis: Redis, keyId: string, limit: number): Promise<OpenStream> {
   const streams = ownKey('streams', keyId);
   const stream = randomUUID();
@@ -30,24 +27,24 @@ export async function openStream(redis: Redis, keyId: string, limit: number): Pr
       retryAfterSeconds: RETRY_AFTER_SECONDS,
     });
   }
-  // What cannot be told to Redis now runs out there.
-  const quietly = (told: Promise<unknown>): void => void told.catch(() => undefined);
+  // If Redis misses this, the entry expires by itself.
+  const quietly = (sent: Promise<unknown>): void => void sent.catch(() => undefined);
   return {
     renew: () => quietly(take()),
     close: () => quietly(redis.zrem(streams, stream)),
   };
 }
 
-/** How many the key has open, on all processes of the API together. */
+/** The key's open streams across all API processes. */
 export async function openStreams(redis: Redis, keyId: string): Promise<number> {
   return redis.zcount(ownKey('streams', keyId), Math.floor(redisNow() / 1000), '+inf');
 }
 
-/** Answers all who ask within one turn of the event loop with one reading, which begins after they asked. */
+/** Shares one read among all callers in a turn of the event loop; it starts after they asked. */
 export class SharedReads<Value> {
   readonly #waiting = new Map<string, Promise<Value>>();
 
-  /** @param read by which of the askers' functions it is read does not matter */
+  /** @param read any caller's function serves; one of them is used */
   read(id: string, read: () => Promise<Value>): Promise<Value> {
     const shared = this.#waiting.get(id) ?? this.#soon(id, read);
     this.#waiting.set(id, shared);

@@ -1,4 +1,4 @@
-/** A request that brings its file along: as the part `file` of a form, or as the body itself (decisions A4, A5). */
+/** Requests with a file: the part `file` of a form, or the body itself (decisions A4, A5). */
 import type { Hash } from 'node:crypto';
 import { ServiceError } from 'soundpost-contract/errors';
 import type { bodyStream } from 'soundpost-kit/http/body-stream';
@@ -15,10 +15,11 @@ interface TakenForm {
 }
 
 /**
- * Stores the file as an upload of the caller. Throws INVALID_REQUEST, PAYLOAD_TOO_LARGE or what `storeUpload` throws, and leaves nothing then.
- * @param hash sees every byte of the file
- * @param textParts what the form may have beside `file`
- * @param isKept whether it counts against the key's budget of uploads
+ * Stores the file as the caller's upload, or leaves nothing. Throws INVALID_REQUEST,
+ * PAYLOAD_TOO_LARGE or what `storeUpload` throws.
+ * @param hash receives every byte
+ * @param textParts allowed beside `file`
+ * @param isKept whether it counts against the key's upload budget
  */
 export async function takeForm(
   context: RouteContext,
@@ -59,7 +60,7 @@ export function invalidForm(part: string, rule: string): ServiceError {
   return new ServiceError('INVALID_REQUEST', 'the request is not valid', { details: `${part}: ${rule}` });
 }
 
-/** What is answered of a body that is a file, or a piece of one. */
+/** Errors for a body that is a file or a chunk. */
 export function fileErrors(maxBytes: number): Parameters<typeof bodyStream>[1] {
   return {
     tooLarge: () => new ServiceError('PAYLOAD_TOO_LARGE', `a file may have at most ${maxBytes} bytes`),

@@ -1,4 +1,4 @@
-/** Taking a file in: room for it on the disk is made sure of before its bytes are taken, and what it is is looked at while it streams into the storage. */
+/** Receives files: claims disk space first, and checks the type while streaming to the storage. */
 
 import type { Hash } from 'node:crypto';
 import { Readable } from 'node:stream';
@@ -19,22 +19,22 @@ import {
 import type { ApiServices, RouteContext } from './route.ts';
 
 interface ReceivedFile {
-  /** The sender's name for it, not yet cleaned. */
+  /** As sent, not yet cleaned. */
   readonly name: string;
   readonly content: Readable;
-  /** How much of the key's budget of uploads it takes while it arrives; left out for the file of a job, which the limits of jobs bound. */
+  /** Counts against the key's upload budget; omitted for a job's file, which job limits bound. */
   readonly announcedBytes?: number | undefined;
-  /** Sees every byte that is stored. */
+  /** Receives every byte that is stored. */
   readonly hash?: Hash | undefined;
 }
 
 const LONGEST_NAME = 200;
-/** Longer than a request may take: after that nobody is sending any more, whatever the record says. */
+/** Longer than any request can take: an upload that arrives for longer is dead. */
 const ARRIVES_WITHIN_MS = 12 * 60 * 60 * 1000;
 
 /**
  * Stores a file as a complete upload of the tenant, or leaves nothing.
- * Throws INVALID_VIDEO when its first bytes are no known container, or what reading the content throws.
+ * Throws INVALID_VIDEO for an unknown container, or what reading the content throws.
  */
 export async function storeUpload(
   services: ApiServices,
@@ -63,7 +63,7 @@ export async function storeUpload(
 
 /**
  * Begins an upload that stays until it expires.
- * @throws ServiceError RATE_LIMITED when the key has too many of them, or they are too large together
+ * @throws ServiceError RATE_LIMITED if the key's uploads exceed their number or total size
  */
 export async function beginWithinBudget(
   { redis, settings }: ApiServices,
@@ -83,8 +83,8 @@ export async function beginWithinBudget(
 }
 
 /**
- * Discards an upload that nobody will ask for, after a failure. Where Redis or the storage has failed, the answer does not wait for
- * them once more. What cannot be removed now is known to the janitor.
+ * Discards an unused upload after a failure. If Redis or the storage has failed, the answer does
+ * not wait for them again; the janitor removes what is left.
  */
 export async function discardAfter(error: unknown, services: ApiServices, file: string): Promise<void> {
   const discarded = discardUpload(services, file).catch(() => undefined);
@@ -93,7 +93,7 @@ export async function discardAfter(error: unknown, services: ApiServices, file: 
   }
 }
 
-/** Makes an upload unknown at once and removes its bytes, or leaves them to the janitor while a job holds them. */
+/** Hides an upload at once; its bytes go now, or via the janitor while a job holds them. */
 export async function discardUpload({ redis, storage, incoming }: ApiServices, file: string): Promise<void> {
   await withdrawUpload(redis, file);
   await eraseUpload(redis, file, async () => {
@@ -102,7 +102,7 @@ export async function discardUpload({ redis, storage, incoming }: ApiServices, f
   });
 }
 
-/** Lets bytes through once their head is that of a container that we read. */
+/** Passes bytes on once their head proves a supported container. */
 async function* containersOnly(content: AsyncIterable<Buffer>, hash?: Hash): AsyncGenerator<Buffer> {
   let head: Buffer | undefined = Buffer.alloc(0);
   for await (const chunk of content) {
@@ -124,17 +124,14 @@ async function* containersOnly(content: AsyncIterable<Buffer>, hash?: Hash): Asy
   }
 }
 
-/**
- * Throws INVALID_VIDEO.
- * @param head the first {@link SNIFF_BYTES} of a file, or the whole of a shorter one
- */
+/** Throws INVALID_VIDEO. @param head the first {@link SNIFF_BYTES} or all bytes of a file */
 export function demandContainer(head: Uint8Array): void {
   if (sniffContainer(head) === undefined) {
     throw new ServiceError('INVALID_VIDEO', 'the file is no video or audio that the service knows');
   }
 }
 
-/** A caller's name for a file is shown and reused, so it loses folders and whatever cannot be printed or turns the order of its letters. */
+/** Removes folders, control and bidi characters: the name is shown and reused. */
 export function cleanName(name: string): string {
   const base = name.split(/[/\\]/).at(-1) ?? '';
   const clean = base.replaceAll(/[\p{Cc}\p{Bidi_Control}]/gu, '').slice(0, LONGEST_NAME);
@@ -145,20 +142,20 @@ export function uploadNotFound(): ServiceError {
   return new ServiceError('UPLOAD_NOT_FOUND', 'no such upload is known to this key, or it has expired');
 }
 
-/** Space comes back as jobs end and files expire, not within seconds. */
+/** Space is freed as jobs end and files expire, not within seconds. */
 const RETRY_AFTER_SECONDS = 30;
 
 /**
- * Takes a request's bytes in while their space is kept from other requests of this process.
- * @param bytes default the declared length; one that is not declared only needs the reserve to be untouched
- * @throws ServiceError SERVICE_UNAVAILABLE when they do not fit, or when the disk turns out to be full; what `take` throws otherwise
+ * Reserves the request's space, against other requests of this process, while `take` receives it.
+ * @param bytes default: the declared length; an undeclared one only requires an untouched reserve
+ * @throws ServiceError SERVICE_UNAVAILABLE on a full disk; or what `take` throws
  */
 export async function withRoom<Result>(
   { request, services }: RouteContext,
   take: () => Promise<Result>,
   bytes = Number(request.get('content-length') ?? 0),
 ): Promise<Result> {
-  // What is too large altogether is refused for that, by whoever reads it.
+  // Its reader rejects a body that is too large, so it claims nothing here.
   const isTooLarge = bytes > services.settings.maxInputBytes;
   const claim = await services.disk.tryClaim(isTooLarge ? 0 : bytes, arrivedBytes(request));
   if (claim === undefined) {
@@ -173,7 +170,7 @@ export async function withRoom<Result>(
   }
 }
 
-/** What has arrived is as good as written. */
+/** Bytes that have arrived count as written. */
 function arrivedBytes({ socket }: Request): () => number {
   const before = socket.bytesRead;
   return () => socket.bytesRead - before;

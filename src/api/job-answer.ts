@@ -1,6 +1,6 @@
 /**
- * The job that a path names, if it is the caller's (somebody else's answers exactly as an unknown one), and what its owner is shown of it
- * (audio-extraction.md "Job", decisions A4).
+ * The job that a path names, as its owner sees it (audio-extraction.md "Job", decisions A4).
+ * Somebody else's job is answered like an unknown one.
  */
 
 import type { AcceptedJob } from 'soundpost-contract/answers';
@@ -43,7 +43,7 @@ export async function ownedJob(context: RouteContext): Promise<JobRecord> {
   return record;
 }
 
-/** The record of a job, until it is too old to be answered; removal from Redis may come later. */
+/** The job's record, unless it has expired; Redis may remove it later. */
 export async function findJob(services: ApiServices, jobId: string): Promise<JobRecord | undefined> {
   return unlessOld(services, await services.jobs.read(jobId));
 }
@@ -57,7 +57,7 @@ export function jobNotFound(jobId: string): ServiceError {
   return new ServiceError('JOB_NOT_FOUND', `no job ${jobId} is known`);
 }
 
-/** Whether the files of a completed job are gone or about to go. */
+/** Whether a completed job's files are deleted or about to be. */
 export function isExpired({ erased, result }: JobRecord): boolean {
   return erased || Date.parse(result?.outputFile.expiresAt ?? '') <= redisNow();
 }
@@ -67,7 +67,7 @@ export async function jobAnswer(
   { redis, followUps, signer }: Pick<ApiServices, 'redis' | 'followUps' | 'signer'>,
 ): Promise<Job> {
   const { payload, progress, result } = record;
-  // One round trip where nothing follows.
+  // A single round trip for a job without follow-ups.
   const [webhook, voiceMessage, { transcripts, destinations }, upload] = await Promise.all([
     payload.options.webhook === undefined ? undefined : followUps.webhookState(record.jobId),
     readVoiceState(redis, record),
@@ -105,7 +105,7 @@ async function readFollowing(redis: ApiServices['redis'], record: JobRecord) {
   return { transcripts, destinations: await readDestinations(redis, record, transcripts) };
 }
 
-/** In the order in which they were asked for; a transcript is among them once it is there. */
+/** In the order of the request; a transcript is included once it exists. */
 function shownFiles(
   { jobId, payload, result, erased }: JobRecord,
   transcripts: readonly TranscriptProgress[],
@@ -127,7 +127,7 @@ function shownFiles(
   };
 }
 
-/** What the server knows of an upload whose job failed before it was analysed; its size only while the upload is kept. */
+/** Input of a job that failed before its analysis; the size only while the upload is kept. */
 async function failedUpload(redis: ApiServices['redis'], record: JobRecord): Promise<Job['inputFile']> {
   const { payload, status, progress } = record;
   if (payload.source.type !== 'upload' || status !== 'failed' || progress?.inputFile) {
@@ -138,7 +138,7 @@ async function failedUpload(redis: ApiServices['redis'], record: JobRecord): Pro
   return { name, size: upload?.sizeBytes ?? null, duration: null, format: null, tracks: [] };
 }
 
-/** How far a job is: 100 only when it is completed; a failed job keeps the step in which it failed. */
+/** Only a completed job shows 100; a failed one keeps the step in which it failed. */
 export function shownProgress({
   status,
   progress,
@@ -154,7 +154,7 @@ function iso(timeMs: number): string {
   return new Date(timeMs).toISOString();
 }
 
-// The answer to a submission that became one job (decisions A4).
+// Answer for a submission of a single job (decisions A4).
 
 export function acceptedJob(settings: ApiSettings, { jobIds: [jobId = ''], outlook }: Submission): Answer {
   const estimatedTime = estimateOf(outlook, settings);
@@ -167,14 +167,14 @@ export function acceptedJob(settings: ApiSettings, { jobIds: [jobId = ''], outlo
   };
 }
 
-// How long a job will take, from its own place in the fair order (docs/decisions/0004-fairness.md).
+// Estimates a job's duration from its position in the fair order (decision 0004-fairness.md).
 
-/** Before anything was measured. */
+/** Used until a job has been measured. */
 const FIRST_GUESS_SECONDS = 10;
 
 /**
- * Seconds, rounded to a tenth. How many workers there are is told by how many jobs are taken up, since each takes as many as its
- * settings say when jobs wait; they are taken to have the settings of this process.
+ * Seconds, rounded to a tenth. The number of workers follows from the running jobs: with jobs
+ * waiting, each worker is full. All are assumed to have this process's settings.
  */
 export function estimateOf(
   { meanSeconds = FIRST_GUESS_SECONDS, meanEncodingSeconds = meanSeconds, inFront, running }: Outlook,
@@ -182,7 +182,7 @@ export function estimateOf(
 ): number {
   const workers = Math.max(1, Math.ceil(running / (workerConcurrency + downloadsAhead)));
   const encoders = workers * workerConcurrency;
-  // Those that are encoded now are half done, on average.
+  // Jobs being encoded now are half done on average.
   const turns = inFront < encoders ? 0 : inFront / encoders - 0.5;
   return Math.round((meanSeconds + turns * meanEncodingSeconds) * 10) / 10;
 }

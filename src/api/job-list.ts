@@ -1,4 +1,4 @@
-/** A page of a tenant's jobs. The cursor names the last job that was looked at, so no page changes when jobs are added. */
+/** A page of a tenant's jobs. The cursor names the last job read, so new jobs shift no page. */
 
 import { ServiceError } from 'soundpost-contract/errors';
 import type { Job, JobStatus } from 'soundpost-contract/job';
@@ -14,11 +14,11 @@ interface ListChoices {
   readonly limit: number;
 }
 
-/** Jobs that one request looks at, at the most: a search that finds little goes on with the next page. */
+/** Jobs read per request at most; a search with few matches continues on the next page. */
 const LOOK_AT = 500;
 const CURSOR_FORM = /^(\d{1,15})\.(job_[0-9a-f]{16})$/;
 
-/** Throws INVALID_REQUEST for a cursor that is none. */
+/** Throws INVALID_REQUEST for a malformed cursor. */
 export async function listJobs(
   services: ApiServices,
   tenant: string,
@@ -30,7 +30,7 @@ export async function listJobs(
     services.redis,
     tenant,
     cursor === undefined ? undefined : readCursor(cursor),
-    // One more than shown tells whether there is a next page.
+    // One more than shown, to know whether there is a next page.
     filtered ? LOOK_AT : limit + 1,
   );
   const oldestMs = redisNow() - services.settings.jobTtlSeconds * 1000;
@@ -70,7 +70,7 @@ function matches(record: JobRecord, status: JobStatus | undefined, q: string | u
     options.filename,
     record.result?.outputFile.filename,
     record.progress?.inputFile?.name,
-    // The query of a source may hold a secret, so it is not searched.
+    // A source's query can hold a secret, so it is not searched.
     source.type === 'url' ? source.url.split('?')[0] : source.name,
   ];
   return q === undefined || texts.some((text) => text?.toLowerCase().includes(q.toLowerCase()));

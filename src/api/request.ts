@@ -1,6 +1,6 @@
 /**
- * What a request says, and what is wrong with it. From what a schema found wrong to the one error that is answered (decisions A2): a missing required field is
- * INVALID_REQUEST, a bad value has its field's code; of several, INVALID_REQUEST wins, then the order of the table.
+ * Turns a schema's faults into one error (decisions A2): INVALID_REQUEST for a missing required
+ * field, else the field's code. Of several, INVALID_REQUEST wins, then the table's order.
  */
 
 import { type ErrorCode, ServiceError } from 'soundpost-contract/errors';
@@ -9,7 +9,7 @@ import { MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
 import { fieldPath, jsonReader, textReader } from 'soundpost-kit/http/json-body';
 import type { z } from 'zod';
 
-/** Of a JSON body (decisions A1): plain, of the one type. */
+/** JSON body (decisions A1): uncompressed, application/json only. */
 const MAX_BYTES = 256 * 1024;
 
 export const readJson = jsonReader({
@@ -22,7 +22,7 @@ export const readText = textReader(MAX_BYTES);
 
 export interface Fault {
   readonly code: ErrorCode;
-  /** Such as `jobs[3].output.bitrate`. */
+  /** For example `jobs[3].output.bitrate`. */
   readonly path: string;
   readonly message: string;
 }
@@ -41,7 +41,7 @@ const summaries: Readonly<Partial<Record<ErrorCode, string>>> = {
   INVALID_WEBHOOK: 'the webhook is not acceptable',
 };
 
-/** Throws the ServiceError of a request that does not fit; returns it as parsed when it does. */
+/** Returns the parsed request. Throws a ServiceError when it does not fit. */
 export function parseRequest<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   const parsed = schema.safeParse(body, { reportInput: true });
   if (parsed.success) {
@@ -50,7 +50,7 @@ export function parseRequest<Schema extends z.ZodType>(schema: Schema, body: unk
   throw faultsError(schemaFaults(parsed.error));
 }
 
-/** What a schema found, given the input with `reportInput`. */
+/** Faults of a schema run with `reportInput`. */
 export function schemaFaults({ issues }: z.ZodError): Fault[] {
   return issues.flatMap((issue) => faultsOf(issue));
 }
@@ -90,7 +90,7 @@ function faultsOf(issue: z.core.$ZodIssue): Fault[] {
   return [{ code: codeOf(issue.path), path, message: issue.message }];
 }
 
-/** Of an output that is no audio: what it does not take is as a bad value (decisions A8). */
+/** For outputs that are not audio: unknown fields count as bad values (decisions A8). */
 function derivedFormatOf({ path, input }: z.core.$ZodIssue): string | undefined {
   const [section, , ...inside] = fieldsIn(path);
   const isOutput =
@@ -99,7 +99,7 @@ function derivedFormatOf({ path, input }: z.core.$ZodIssue): string | undefined 
   return typeof format === 'string' && !isAudioFormat(format) ? format : undefined;
 }
 
-/** Nothing was given, rather than something wrong. */
+/** The field is missing rather than wrong. */
 function isMissing(issue: z.core.$ZodIssue): boolean {
   if (issue.code === 'invalid_union' && 'discriminator' in issue) {
     const { input, discriminator } = issue;
@@ -108,7 +108,7 @@ function isMissing(issue: z.core.$ZodIssue): boolean {
   return issue.code !== 'custom' && issue.input === undefined;
 }
 
-/** Which row of the table of fields a path belongs to. */
+/** The error code in the table of fields for a path. */
 function codeOf(path: readonly PropertyKey[]): ErrorCode {
   const [section, field] = fieldsIn(path);
   if (section === 'source' && field !== undefined) {

@@ -1,7 +1,4 @@
-/**
- * A route as a value: method, path, who may use it, and the handler. The table of routes is what the application mounts, what
- * answers 405, and what the tests of authorisation walk.
- */
+/** Routes as values, to mount, to answer 405, and for the authorization tests to walk. */
 import type { Request, Response } from 'express';
 import type { Scope } from 'soundpost-contract/api-keys';
 import type { ErrorCode } from 'soundpost-contract/errors';
@@ -25,7 +22,7 @@ import type { WebhookSecrets } from '../jobs/tenants/webhook-secrets.ts';
 import type { consolePage } from './console-page.ts';
 import type { SharedReads } from './event-streams.ts';
 
-/** What the handlers work with; wired in start.ts. */
+/** What the handlers use; wired in start.ts. */
 export interface ApiServices {
   readonly redis: Redis;
   readonly probes: Probes;
@@ -36,14 +33,14 @@ export interface ApiServices {
   readonly changes: JobChanges;
   readonly watchedJobs: SharedReads<Job | undefined>;
   readonly storage: Storage;
-  /** Of the volume that uploads go to. */
+  /** The uploads' volume. */
   readonly disk: DiskSpace;
-  /** Where callers fetch files from the storage itself; undefined: they get them from us. */
+  /** Where callers download from the storage itself; undefined: they download from us. */
   readonly downloadAddress: DownloadAddress | undefined;
-  /** Bytes of uploads that are not complete. */
+  /** Bytes of incomplete uploads. */
   readonly incoming: IncomingUploads;
   readonly outbound: Outbound;
-  /** Of what is encrypted at rest. */
+  /** For data encrypted at rest. */
   readonly sealer: Sealer;
   readonly signer: UrlSigner;
   readonly logger: Logger;
@@ -52,7 +49,7 @@ export interface ApiServices {
 }
 
 export interface ApiSettings {
-  /** Absolute base of the addresses that answers carry, without a slash at the end. */
+  /** Absolute base URL in answers, without trailing slash. */
   readonly publicUrl: string;
   readonly readPerMinute: number;
   readonly submitPerMinute: number;
@@ -64,29 +61,29 @@ export interface ApiSettings {
   readonly uploadTtlSeconds: number;
   readonly outputTtlSeconds: number;
   readonly jobTtlSeconds: number;
-  /** Jobs that a worker encodes at a time, for estimates. */
+  /** Jobs that a worker encodes at the same time, for estimates. */
   readonly workerConcurrency: number;
-  /** Jobs that it takes up beside them. */
+  /** Additional jobs that it only downloads. */
   readonly downloadsAhead: number;
-  /** Proxies in front whose forwarded address is believed. */
+  /** Number of proxies whose forwarded address is trusted. */
   readonly trustProxy: number;
   /** Origins whose web pages may call the API. */
   readonly corsOrigins: readonly string[];
-  /** The console at `/`; left out where it is off. */
+  /** The console at `/`; omitted where it is off. */
   readonly console?: Parameters<typeof consolePage>[0];
   /** Standard Webhooks secret of the events that the gateway posts. */
   readonly gatewayEventsSecret: string;
-  /** With which another server's events are taken; undefined: they are not. */
+  /** Accepts another server's events; undefined: they are rejected. */
   readonly gatewayEventsToken: string | undefined;
-  /** Whether there is a transcriber, so that transcripts may be asked for. */
+  /** Whether a transcriber is configured, so that transcripts are offered. */
   readonly hasTranscriber: boolean;
-  /** How this process confines ffmpeg; left out where it runs none. */
+  /** How this process confines ffmpeg; omitted where it runs none. */
   readonly sandbox?: SandboxLevel;
 }
 
 /**
  * - `public`: no key.
- * - `key`: a key with the scope; `rate` says which of its allowances a request takes from.
+ * - `key`: a key with the scope; `rate` names the rate limit that a request counts against.
  * - `signature`: a key with the scope, or a signature in the query that the handler checks.
  */
 export type Access =
@@ -94,23 +91,23 @@ export type Access =
   | { readonly by: 'key'; readonly scope: Scope; readonly rate: 'read' | 'submit' }
   | { readonly by: 'signature'; readonly scope: Scope; readonly rate: 'read' };
 
-/** What the OpenAPI document says about a route; errors are those that a caller may meet besides those of every route with a key. */
+/** What OpenAPI says about a route. `errors`: beside those of every route with a key. */
 interface RouteDocs extends Omit<OperationDocs<ErrorCode>, 'answers'> {
   readonly tag: 'Jobs' | 'Batches' | 'Uploads' | 'Downloads' | 'Webhooks' | 'Keys' | 'Service';
   readonly answers: Readonly<Record<number, ApiAnswerDocs>>;
 }
 
 interface ApiAnswerDocs extends AnswerDocs<ErrorCode> {
-  /** `data` of the envelope; left out where the answer is no envelope. */
+  /** `data` of the envelope; omitted where the answer has no envelope. */
   readonly data?: z.ZodType;
 }
 
 export interface RouteContext {
   readonly request: Request;
   readonly response: Response;
-  /** The caller's key; undefined on public routes and where a signature was given instead. */
+  /** The caller's key; undefined on public routes and with a signature instead. */
   readonly key: ApiKey | undefined;
-  /** Fields of the job that the path names, where the route reads it; empty where there is none. */
+  /** Fields of the job in the path, if the route reads it; otherwise empty. */
   readonly record?: Readonly<Record<string, string>> | undefined;
   readonly services: ApiServices;
 }
@@ -121,14 +118,14 @@ export interface Route {
   readonly path: string;
   readonly access: Access;
   readonly docs: RouteDocs;
-  /** What the handler will read anyway comes along with the answer about the key: the record of the job that the path names. */
+  /** The record of the job in the path is read in the same round trip as the key. */
   readonly reads?: 'job';
-  /** Headers of the answer to OPTIONS, where a protocol wants something said there. */
+  /** Headers of the answer to OPTIONS, for protocols that need them. */
   readonly discovery?: (settings: ApiSettings) => Readonly<Record<string, string>>;
   readonly handle: (context: RouteContext) => Promise<void>;
 }
 
-/** The caller's key, on a route that demands one. */
+/** The caller's key, on a route that requires one. */
 export function keyOf({ key }: RouteContext): ApiKey {
   if (key === undefined) {
     throw new Error('a route without a key asked for the caller');

@@ -1,4 +1,4 @@
-/** An answer that is held open as Server-Sent Events (WHATWG HTML, "Server-sent events"). */
+/** A held-open answer of Server-Sent Events (WHATWG HTML, "Server-sent events"). */
 import { once } from 'node:events';
 import type { Job } from 'soundpost-contract/job';
 import { openStream } from './event-streams.ts';
@@ -10,26 +10,26 @@ const HEARTBEAT_MS = 15_000;
 const STREAM_HEADERS = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'no-store',
-  // Proxies of the nginx kind hold answers back otherwise.
+  // Without it, proxies such as nginx buffer the answer.
   'X-Accel-Buffering': 'no',
 };
 
 interface EventAnswer {
-  /** Aborted when nobody may or can read any more: the caller has gone, its key was revoked, or the process stops. */
+  /** Aborted when the caller disconnects, its key is revoked, or the process stops. */
   readonly ended: AbortSignal;
-  /** Resolves when there is room for the next event, so that nothing piles up for a slow reader; also at the end. */
+  /** Resolves when there is room for the next event, or at the end: nothing piles up. */
   send(event: string): Promise<void>;
   close(): void;
 }
 
-/** Held open a HEAD would block whatever comes next on the connection, though its answer is complete. */
+/** A HEAD that is held open would block the next request on its connection. */
 export function answerHead({ response }: RouteContext): void {
   response.status(200).set(STREAM_HEADERS).end();
 }
 
 /**
- * Begins the answer; from then on it carries a comment each 15 s. The caller closes it.
- * @throws ServiceError RATE_LIMITED when the key has as many streams open as it may have
+ * Begins the answer, with a comment every 15 s. The caller closes it.
+ * @throws ServiceError RATE_LIMITED when the key has reached its limit of streams
  */
 export async function beginEvents(context: RouteContext): Promise<EventAnswer> {
   const { response, services } = context;
@@ -39,14 +39,14 @@ export async function beginEvents(context: RouteContext): Promise<EventAnswer> {
   const leaving = new AbortController();
   const leave = (): void => leaving.abort();
   response.once('close', leave);
-  // Whoever has gone while Redis was asked is told of by no event.
+  // No event is sent for a client that disconnected during the Redis call.
   if (response.closed) leave();
   response.status(200).set(STREAM_HEADERS);
   const unwatch = changes.watchRevocation(id, leave);
   const heartbeat = setInterval(() => {
     if (!response.writableNeedDrain) response.write(':\n\n');
     stream.renew();
-    // The message that told of a revocation may have been lost; and a secret that was replaced ends after its day.
+    // The revocation message can be lost; and a replaced secret expires after a day.
     keys.authenticate(context.request.get('x-api-key') ?? '').then(
       (key) => key === undefined && leave(),
       () => undefined,
@@ -56,7 +56,7 @@ export async function beginEvents(context: RouteContext): Promise<EventAnswer> {
   return {
     ended,
     async send(event) {
-      // A stream that begins while the server stops still tells the state of now.
+      // A stream that begins while the server stops still sends the current state.
       if (leaving.signal.aborted || response.write(event) || ended.aborted) return;
       await once(response, 'drain', { signal: ended }).catch(() => undefined);
     },
@@ -69,7 +69,7 @@ export async function beginEvents(context: RouteContext): Promise<EventAnswer> {
   };
 }
 
-/** As GET /v1/jobs/{jobId} gives it now; all who ask at the same time share one reading. */
+/** The answer of GET /v1/jobs/{jobId}; concurrent callers share one read. */
 export function watchedJob(services: ApiServices, jobId: string): Promise<Job | undefined> {
   return services.watchedJobs.read(jobId, async () => {
     const record = await findJob(services, jobId);

@@ -1,8 +1,8 @@
-/** The API process: made of the configuration, listens, closes. */
+/** The API process: wires it from the configuration, listens, closes. */
 
 import { type Listener, listen } from 'soundpost-kit/http/listener';
 import { type AuditLog, createAuditLog } from 'soundpost-kit/observe/logger';
-import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { Replication } from 'soundpost-kit/redis/replication';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { UrlSigner } from 'soundpost-kit/signing/signatures';
@@ -26,10 +26,7 @@ interface ApiProcess extends Pick<Listener, 'close'> {
   readonly port: number;
 }
 
-/**
- * Rejects when the port is taken.
- * @param sandbox how this process confines ffmpeg, where it runs it too
- */
+/** Rejects if the port is in use. @param sandbox confines ffmpeg, if it runs in this process */
 export async function startApi(
   resources: Resources,
   stores: Stores,
@@ -41,21 +38,7 @@ export async function startApi(
     config.REDIS_WAIT_REPLICAS > 0
       ? connectRedis({ ...resources.redisAddress, role: 'request', logger })
       : undefined;
-  const jobs = new JobQueue({
-    replication: confirming && new Replication({ redis: confirming, replicas: config.REDIS_WAIT_REPLICAS }),
-    redis: stores.redis,
-    holdUpload: (file, jobId) => holdUpload(stores.redis, file, jobId),
-    limits: {
-      submitPerMinute: config.RATE_SUBMIT_PER_MINUTE,
-      unfinishedPerTenant: config.UNFINISHED_PER_KEY,
-      queueLimit: config.QUEUE_LIMIT,
-    },
-    recordSeconds: config.JOB_TTL_SECONDS,
-    deadlineMs: config.REDIS_DEADLINE_SECONDS * 1000,
-    logger,
-    observer: resources.metrics.observer,
-    telemetry,
-  });
+  const jobs = jobQueue(resources, stores, confirming);
   const followUps = new JobFollowUps({
     redis: stores.redis,
     recordSeconds: config.JOB_TTL_SECONDS,
@@ -97,36 +80,7 @@ export async function startApi(
     signer: new UrlSigner(secrets.urlSigning, publicUrlOf(config, port)),
     logger,
     audit,
-    settings: {
-      publicUrl: publicUrlOf(config, port),
-      readPerMinute: config.RATE_READ_PER_MINUTE,
-      submitPerMinute: config.RATE_SUBMIT_PER_MINUTE,
-      unfinishedPerKey: config.UNFINISHED_PER_KEY,
-      eventStreamsPerKey: config.EVENT_STREAMS_PER_KEY,
-      uploadsPerKey: config.UPLOADS_PER_KEY,
-      uploadBytesPerKey: config.UPLOAD_BYTES_PER_KEY,
-      maxInputBytes: config.MAX_INPUT_BYTES,
-      uploadTtlSeconds: config.UPLOAD_TTL_SECONDS,
-      outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
-      jobTtlSeconds: config.JOB_TTL_SECONDS,
-      workerConcurrency: config.WORKER_CONCURRENCY,
-      downloadsAhead: config.DOWNLOADS_AHEAD,
-      trustProxy: config.TRUST_PROXY,
-      corsOrigins: config.CORS_ORIGINS,
-      ...(config.CONSOLE === 'on'
-        ? {
-            console: {
-              downloadOrigins: downloadOriginsOf(config),
-              gatewayUrl: gatewayUrlOf(config),
-              hasTranscriber: config.TRANSCRIBER_URL !== undefined,
-            },
-          }
-        : {}),
-      gatewayEventsSecret: secrets.gatewayEventsSecret,
-      gatewayEventsToken: config.GATEWAY_EVENTS_TOKEN,
-      hasTranscriber: config.TRANSCRIBER_URL !== undefined,
-      ...(sandbox === undefined ? {} : { sandbox }),
-    },
+    settings: settingsOf(resources, port, sandbox),
   });
   const api = await listen(config.HOST, config.API_PORT, ({ port }) => {
     const app = createApp(wire(port));
@@ -144,7 +98,66 @@ export async function startApi(
   };
 }
 
-/** Of the bucket that downloads are led to: its name is a part of the path, or of the host (Amazon S3 User Guide, "Virtual hosting of buckets"). */
+function jobQueue(
+  { config, logger, metrics, traces }: Resources,
+  { redis }: Stores,
+  confirming: Redis | undefined,
+): JobQueue {
+  return new JobQueue({
+    replication: confirming && new Replication({ redis: confirming, replicas: config.REDIS_WAIT_REPLICAS }),
+    redis,
+    holdUpload: (file, jobId) => holdUpload(redis, file, jobId),
+    limits: {
+      submitPerMinute: config.RATE_SUBMIT_PER_MINUTE,
+      unfinishedPerTenant: config.UNFINISHED_PER_KEY,
+      queueLimit: config.QUEUE_LIMIT,
+    },
+    recordSeconds: config.JOB_TTL_SECONDS,
+    deadlineMs: config.REDIS_DEADLINE_SECONDS * 1000,
+    logger,
+    observer: metrics.observer,
+    telemetry: traces.telemetry,
+  });
+}
+
+function settingsOf(
+  { config, secrets }: Resources,
+  port: number,
+  sandbox: SandboxLevel | undefined,
+): ApiServices['settings'] {
+  return {
+    publicUrl: publicUrlOf(config, port),
+    readPerMinute: config.RATE_READ_PER_MINUTE,
+    submitPerMinute: config.RATE_SUBMIT_PER_MINUTE,
+    unfinishedPerKey: config.UNFINISHED_PER_KEY,
+    eventStreamsPerKey: config.EVENT_STREAMS_PER_KEY,
+    uploadsPerKey: config.UPLOADS_PER_KEY,
+    uploadBytesPerKey: config.UPLOAD_BYTES_PER_KEY,
+    maxInputBytes: config.MAX_INPUT_BYTES,
+    uploadTtlSeconds: config.UPLOAD_TTL_SECONDS,
+    outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
+    jobTtlSeconds: config.JOB_TTL_SECONDS,
+    workerConcurrency: config.WORKER_CONCURRENCY,
+    downloadsAhead: config.DOWNLOADS_AHEAD,
+    trustProxy: config.TRUST_PROXY,
+    corsOrigins: config.CORS_ORIGINS,
+    ...(config.CONSOLE === 'on'
+      ? {
+          console: {
+            downloadOrigins: downloadOriginsOf(config),
+            gatewayUrl: gatewayUrlOf(config),
+            hasTranscriber: config.TRANSCRIBER_URL !== undefined,
+          },
+        }
+      : {}),
+    gatewayEventsSecret: secrets.gatewayEventsSecret,
+    gatewayEventsToken: config.GATEWAY_EVENTS_TOKEN,
+    hasTranscriber: config.TRANSCRIBER_URL !== undefined,
+    ...(sandbox === undefined ? {} : { sandbox }),
+  };
+}
+
+/** With the bucket in the path or the host (Amazon S3 User Guide, "Virtual hosting of buckets"). */
 function downloadOriginsOf({ S3_PUBLIC_ENDPOINT, STORAGE_URL }: Config): string[] {
   if (S3_PUBLIC_ENDPOINT === undefined || STORAGE_URL === undefined) {
     return [];
@@ -153,13 +166,13 @@ function downloadOriginsOf({ S3_PUBLIC_ENDPOINT, STORAGE_URL }: Config): string[
   return [origin, `${protocol}//${STORAGE_URL.bucket}.${host}`];
 }
 
-/** Where browsers reach the gateway, if it is ours and where it listens is known before it does. */
+/** The gateway's public URL, if it is ours and its port is known before it listens. */
 function gatewayUrlOf({ GATEWAY_KIND, GATEWAY_PUBLIC_URL, GATEWAY_PORT }: Config): string | undefined {
   if (GATEWAY_KIND !== 'soundpost') return undefined;
   return GATEWAY_PUBLIC_URL ?? (GATEWAY_PORT === 0 ? undefined : `http://127.0.0.1:${GATEWAY_PORT}`);
 }
 
-/** Loaded only where somebody may look at it. */
+/** Loaded only if ADMIN_KEY is set. */
 async function boardOf({ config, logger }: Resources, { redis }: Stores, queues: Queues, audit: AuditLog) {
   if (config.ADMIN_KEY === undefined) {
     return undefined;

@@ -1,4 +1,4 @@
-/** Accepting jobs: what a schema cannot check is checked here, then all of them are queued or none. */
+/** Accepts jobs: checks what a schema cannot, then queues all of them or none. */
 
 import { createHash, randomUUID } from 'node:crypto';
 import { ServiceError } from 'soundpost-contract/errors';
@@ -28,19 +28,18 @@ export interface Submission {
   readonly outlook: Outlook;
 }
 
-/**
- * @param path where a job stands in the request: `` for a single one, `jobs[3]` in a batch
- */
+/** @param path where the job stands: `` for a single one, `jobs[3]` in a batch */
 interface RequestedJob {
   readonly request: JobRequest;
   readonly path: string;
-  /** The field that gave the webhook, where it was not the job's own. */
+  /** The field with the webhook, if it is not the job's own. */
   readonly webhookPath?: string;
 }
 
 /**
  * @param seed of an idempotency key: ids follow from it
- * Throws INVALID_SOURCE, INVALID_WEBHOOK, FORBIDDEN, RATE_LIMITED or QUEUE_FULL, and what {@link JobQueue.submit} throws; then no job is ever started.
+ * Throws INVALID_SOURCE, INVALID_WEBHOOK, FORBIDDEN, RATE_LIMITED, QUEUE_FULL, or what {@link
+ * JobQueue.submit} throws; then no job starts.
  */
 export async function submitJobs(
   services: ApiServices,
@@ -66,7 +65,7 @@ export async function submitJobs(
   );
   const faults = checked.flatMap((job) => job.faults);
   if (faults.length > 0) {
-    // A webhook that several jobs have of their batch is one fault.
+    // Jobs of a batch share its webhook: report its fault once.
     throw faultsError([...new Map(faults.map((fault) => [fault.path, fault])).values()]);
   }
   for (const { request } of requested) {
@@ -106,7 +105,7 @@ export async function submitJobs(
   return { jobIds, rate, outlook };
 }
 
-/** From here on an upload stays until its job has ended, also past its expiry. Throws INVALID_SOURCE when it is just over. */
+/** Keeps uploads until their jobs end, even past expiry. Throws INVALID_SOURCE if expired. */
 async function holdSources({ redis }: ApiServices, jobs: readonly NewJob[]): Promise<void> {
   for (const { jobId, payload } of jobs) {
     if (payload.source.type === 'upload' && !(await holdUpload(redis, payload.source.file, jobId))) {
@@ -128,7 +127,7 @@ function demandScopes(key: ApiKey, options: JobOptions): void {
   demandInstance(key, options.voiceMessage);
 }
 
-/** Throws FORBIDDEN when the key may not send as the instance. */
+/** Throws FORBIDDEN when the key lacks the instance. */
 export function demandInstance(key: ApiKey, { instance }: VoiceMessageRequest): void {
   if (!key.instances.includes('*') && !key.instances.includes(instance)) {
     throw new ServiceError('FORBIDDEN', 'this key may not send as the instance of voiceMessage');
@@ -172,7 +171,7 @@ export function idFor(prefix: 'job' | 'batch', seed: string | undefined, index: 
   return `${prefix}_${hex}`;
 }
 
-/** 64 bits: all digits of a UUID that are random (RFC 9562, 5.4). It has a store of them, a tenth of the price of asking each time. */
+/** The random half of a UUID (RFC 9562, 5.4): pooled, at a tenth of the cost of randomBytes. */
 function randomHex(): string {
   const uuid = randomUUID();
   return uuid.slice(0, 8) + uuid.slice(-8);

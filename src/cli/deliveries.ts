@@ -1,4 +1,4 @@
-/** `deliveries list | show | replay | resend`: what follows a key's jobs, at a service. */
+/** `deliveries list | show | replay | resend`: follow-ups of a key's jobs, at a service. */
 import type { SoundpostClient } from 'soundpost-client/client';
 import type { Delivery } from 'soundpost-contract/answers';
 import type { Job } from 'soundpost-contract/job';
@@ -10,16 +10,16 @@ import { fields, table } from './terminal-text.ts';
 
 interface DeliveryListChoices extends OnServer {
   readonly status?: Delivery['status'];
-  /** A number as text: jobs that are looked at, where none is named. */
+  /** A number as text: how many jobs to search if none is given. */
   readonly limit: string;
 }
 
 type OfJob = Delivery & { readonly jobId: string };
 
-/** An id begins with its job's. */
+/** An id starts with its job's. */
 const JOB_OF_DELIVERY = /^job_[0-9a-f]{16}/;
 
-/** @param jobId undefined: of the newest jobs */
+/** @param jobId undefined: the newest jobs */
 export async function listDeliveries(
   jobId: string | undefined,
   choices: DeliveryListChoices,
@@ -83,7 +83,7 @@ export async function replayDelivery(deliveryId: string, choices: OnServer): Pro
 }
 
 interface ResendChoices extends OnServer {
-  /** A time that `Date` reads. */
+  /** A time in a format of `Date`. */
   readonly since: string;
 }
 

@@ -1,4 +1,4 @@
-/** `doctor`: whether this machine and this environment are fit to run Soundpost. Changes nothing, and starts no server. */
+/** `doctor`: whether Soundpost can run on this machine. Changes nothing, starts no server. */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -40,16 +40,16 @@ import type { Streams } from './streams.ts';
 
 type ConfigFault = ReturnType<typeof readConfig>['faults'][number];
 
-/** What takes longer hangs. A check whose parts have limits of their own stays below it. */
+/** A check that takes longer hangs. Checks with limits of their own stay below it. */
 const LIMIT_MS = 60_000;
-/** For a few tries: on a busy machine one may be late. */
+/** For several attempts: one may be late on a busy machine. */
 const REDIS_PATIENCE_MS = 10_000;
 
 interface DoctorChoices {
   readonly json?: boolean;
 }
 
-/** @returns the exit code: 0 without faults, 1 with some */
+/** @returns the exit code: 0 without faults, else 1 */
 export async function doctor(
   { json = false }: DoctorChoices,
   say: (line: string) => void,
@@ -86,7 +86,7 @@ export async function doctor(
 
 function ofMachine(config: Config, system: System): Check[] {
   const found = configuredTools(config);
-  // bin/soundpost.js has refused what could not run this.
+  // bin/soundpost.js has already rejected what cannot run this.
   const runs = import.meta.url.endsWith('.ts') ? 'TypeScript as it is' : 'compiled code';
   const kernel = (setting: string): Promise<string | undefined> =>
     readFile(`/proc/sys/${setting}`, 'utf8').then(
@@ -112,7 +112,7 @@ function ofMachine(config: Config, system: System): Check[] {
   ];
 }
 
-/** Where Redis is: that of REDIS_URL, or the one that runs over DATA_DIR. What is wrong with the variables is added to the faults. */
+/** Redis of REDIS_URL, or the one running over DATA_DIR. Adds faults of the variables. */
 async function redisOf(
   config: Config,
   faults: ConfigFault[],
@@ -155,7 +155,7 @@ function ofRedis(
     });
     const waitReplicas = config.REDIS_WAIT_REPLICAS;
     await checkRedis({ redis, waitReplicas, patienceMs: REDIS_PATIENCE_MS, logger });
-    // While it waited for an answer it said so; what came of it counts.
+    // It warned while waiting for an answer; only the outcome counts.
     return warnings.filter((warning) => !warning.endsWith('; waiting for it'));
   };
   const server = { redis, target: parseRedisUrl(address.url), isEmbedded, look };
@@ -170,7 +170,7 @@ function ofRedis(
   ];
 }
 
-/** Says nothing where the configuration or Redis is at fault, which has a row of its own. */
+/** Silent if the configuration or Redis has a fault, which has its own row. */
 async function checkSecret(config: Config, redis: Redis, isEmbedded: boolean): Promise<Finding[]> {
   if (!isEmbedded && (config.SECRET_KEY ?? config.SECRET_KEY_FILE) === undefined) return [];
   const hears = await patiently(() => pingRedis(redis)).then(
@@ -212,7 +212,7 @@ function ofOthers(config: Config): Check[] {
   return checks;
 }
 
-/** @param count of the variables that are set */
+/** @param count how many variables are set */
 function checkConfiguration(faults: readonly ConfigFault[], count: number): Finding[] {
   if (faults.length === 0) {
     return [ok(count === 0 ? 'nothing is set: the defaults hold' : `${count} variables are set, and sound`)];
@@ -225,7 +225,7 @@ function checkConfiguration(faults: readonly ConfigFault[], count: number): Find
   }));
 }
 
-/** Secrets are made where they are missing or too short; what means nothing, or is wrong, is better unset. */
+/** Generates missing or short secrets; unsets variables that are meaningless or wrong. */
 function mending(variable: string, rule: string): string {
   const isSecret = /^(SECRET_KEY|GATEWAY_API_KEY|ADMIN_KEY|METRICS_TOKEN)$/.test(variable);
   if (isSecret) return `export ${variable}="$(openssl rand -hex 32)"`;

@@ -1,16 +1,16 @@
-/** How a command ends: exit codes (decisions E: 0 done, 1 the work failed, 2 wrong usage or configuration, 130 interrupted), and the sentence beside them. */
+/** Exit codes (decisions E: 0 done, 1 failed, 2 wrong usage, 130 interrupted) and error texts. */
 import { CommanderError } from 'commander';
 import { SoundpostError } from 'soundpost-client/error';
 import { type ErrorCode, errorCatalogue, jobFailureCodes, ServiceError } from 'soundpost-contract/errors';
 import { ConfigurationError } from '../process/config.ts';
 import { printable } from './terminal-text.ts';
 
-/** What was asked for cannot be: the message names the option or file, the rule and the remedy. */
+/** An impossible request: the message names the option or file, the rule and the remedy. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** Ctrl-C, SIGTERM, or a terminal that went away. */
+/** Ctrl-C, SIGTERM, or a closed terminal. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted';
   constructor() {
@@ -18,7 +18,7 @@ export class Interrupted extends Error {
   }
 }
 
-/** Whoever read standard output reads no more: nobody is left to be told. */
+/** The reader of standard output has gone: nothing can be reported. */
 export class ReaderGone extends Error {
   override readonly name = 'ReaderGone';
 }
@@ -32,7 +32,7 @@ export function exitCodeOf(error: unknown): 0 | 1 | 2 | 130 {
   if (error instanceof ServiceError || error instanceof SoundpostError) {
     return isCallersFault(error.code) ? 2 : 1;
   }
-  // Of the queue, which not every command loads.
+  // From the queue, which not every command loads.
   return error instanceof Error && error.name === 'ApiKeyConflict' ? 2 : 1;
 }
 
@@ -45,7 +45,7 @@ function isCallersFault(code: string): boolean {
   );
 }
 
-/** What `--json` prints of an error, beside the sentence on standard error. */
+/** What `--json` prints for an error, beside the sentence on standard error. */
 export function errorAnswer(error: unknown): {
   error: { code: string; message: string; details?: string };
 } {
@@ -59,7 +59,7 @@ export function errorAnswer(error: unknown): {
   return { error: { code: codes[exitCodeOf(error)], message } };
 }
 
-/** One sentence for a person: what, why, and what to do where somebody knows. Undefined where nobody is to be told. */
+/** What happened, why, and the remedy if known. Undefined if there is nobody to read it. */
 export function sentenceOf(error: unknown): string | undefined {
   if (error instanceof CommanderError || error instanceof ReaderGone) return undefined;
   if (error instanceof ServiceError || error instanceof SoundpostError) {
@@ -72,7 +72,7 @@ export function sentenceOf(error: unknown): string | undefined {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** What helps at a command line, where the catalogue speaks to programs. */
+/** Remedies for the command line; the catalogue's are for programs. */
 const REMEDIES: Readonly<Record<string, string>> = {
   UNAUTHORIZED:
     'Give a valid key in SOUNDPOST_API_KEY; "soundpost keys create --name me" on the machine of the service makes one.',
@@ -83,7 +83,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   JOB_CANCELLED: '',
 };
 
-/** Without the code and details, which SoundpostError puts around it. */
+/** Without the code and details that SoundpostError adds. */
 function plainMessage({ message, code, details, cause }: SoundpostError): string {
   const withoutCode = message.startsWith(`${code}: `) ? message.slice(code.length + 2) : message;
   const end = details === undefined ? '' : ` (${details})`;
@@ -92,7 +92,7 @@ function plainMessage({ message, code, details, cause }: SoundpostError): string
   return reason === undefined ? plain : `${plain}: ${reason}`;
 }
 
-/** The innermost message that says anything: fetch fails with "fetch failed". */
+/** The innermost non-empty message: fetch fails with "fetch failed". */
 function reasonOf(error: unknown): string | undefined {
   let reason: string | undefined;
   for (let seen = error, depth = 0; seen instanceof Error && depth < 5; seen = seen.cause, depth += 1) {

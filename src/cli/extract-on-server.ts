@@ -1,4 +1,4 @@
-/** `extract` by a service: what is local is uploaded, the job followed to its end and its file fetched. */
+/** `extract` by a service: uploads a local file, follows the job and downloads its result. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
@@ -19,10 +19,10 @@ type VideoSource = Awaited<ReturnType<typeof videoSource>>;
 
 type ExtractRequest = ReturnType<typeof extractRequest>;
 
-/** Larger than what any service takes: it says itself what is too much. */
+/** No local limit: the service decides what is too large. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 
-/** @returns the completed job. Throws SoundpostError; the signal's reason, once the job is cancelled. */
+/** @returns the completed job. Throws SoundpostError; or the signal's reason, after cancelling. */
 export async function extractOnServer(
   server: Server,
   source: VideoSource,
@@ -69,7 +69,7 @@ async function followed(
 ): Promise<CompletedJob> {
   progress.show({ step: 'submitting' });
   signal.throwIfAborted();
-  // Not under the signal: a job whose id never came could not be cancelled.
+  // Not under the signal: a job whose id never arrived could not be cancelled.
   const { jobId } = await client.extract({ source, ...request });
   try {
     return await client.waitFor(jobId, { signal, onProgress: (job) => progress.show(reportOf(job)) });
@@ -85,7 +85,7 @@ async function followed(
   }
 }
 
-/** The job, once nothing more becomes of its voice message (sent, failed or unknown), nor of what is put to a destination. */
+/** Waits until the job's voice message and its deliveries to destinations have ended. */
 export async function awaitHandedOn({ client }: Server, jobId: string, signal: AbortSignal): Promise<Job> {
   const isOnItsWay = ({ voiceMessage, destination }: Job): boolean =>
     [voiceMessage?.status, destination?.status].some(
@@ -99,7 +99,7 @@ export async function awaitHandedOn({ client }: Server, jobId: string, signal: A
 }
 
 /**
- * The file of a job as a stream, which ends well only when every byte is as the service made it.
+ * A job's file as a stream, which ends well only if every byte is as the service made it.
  * @param file of a completed job
  */
 export async function download(
@@ -134,8 +134,7 @@ async function* checked(
   }
 }
 
-// A file goes to the service in pieces by tus, so that a connection that breaks costs what was
-// under way and no more.
+// Uploads a file in pieces by tus: a broken connection costs only the piece in progress.
 
 interface LocalFile {
   readonly path: string;
@@ -143,13 +142,13 @@ interface LocalFile {
   readonly sizeBytes: number;
 }
 
-/** After a break; the last one is waited for once. */
+/** After a break; the last delay is used once. */
 const RETRY_DELAYS_MS = [500, 1000, 3000, 5000, 10_000, 20_000];
 
 /**
- * @param onProgress is told 0 … 1
+ * @param onProgress gets 0 … 1
  * @returns the id of the complete upload
- * @throws SoundpostError; the signal's reason. What was uploaded is deleted then.
+ * @throws SoundpostError; the signal's reason. Then the upload is deleted.
  */
 async function uploadFile(
   { client, url, apiKey }: Server,
@@ -159,9 +158,9 @@ async function uploadFile(
 ): Promise<string> {
   const { file } = await client.uploads.begin(sizeBytes, { filename: name, signal });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  // The length of each request is known, so that a server or a proxy that wants it is content.
+  // Requests have a known length, as some servers and proxies require.
   const upload = new Upload(createReadStream(path), {
-    // Not the address that the service answers: it may be reached by another one than it knows.
+    // Not the service's own address: it may not know the one that we use.
     uploadUrl: `${url}/v1/uploads/${file}`,
     uploadSize: sizeBytes,
     retryDelays: RETRY_DELAYS_MS,

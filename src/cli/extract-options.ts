@@ -1,4 +1,4 @@
-/** The options of `extract` as the contract has them; what is wrong is told under the option's own name. */
+/** Converts `extract` options to the contract's; errors name the option. */
 import { DestinationRequest } from 'soundpost-contract/destination';
 import { type FormatName, formats } from 'soundpost-contract/formats';
 import { ONLY_OUTPUT } from 'soundpost-contract/ids';
@@ -7,7 +7,7 @@ import { type AskedOutputs, OutputRequest, OutputsRequest } from 'soundpost-cont
 import { UsageError } from './ending.ts';
 import { subtitlesOf, TRANSCRIPT_NAME } from './transcript.ts';
 
-/** As commander hands them over. */
+/** As commander passes them. */
 interface ExtractChoices {
   readonly format?: FormatName;
   readonly quality?: string;
@@ -23,7 +23,7 @@ interface ExtractChoices {
   readonly sampleRate?: string;
   /** False with `--no-metadata`. */
   readonly metadata: boolean;
-  /** Once for each further output. */
+  /** Once for each additional output. */
   readonly also?: readonly string[];
   readonly transcript?: string;
   readonly language?: string;
@@ -40,7 +40,7 @@ interface ExtractChoices {
   readonly quiet?: boolean;
 }
 
-/** With `--also` the outputs, else the output. */
+/** The outputs with `--also`, else the output. */
 interface ExtractRequest extends AskedOutputs {
   readonly destination?: DestinationRequest;
   readonly options: JobOptions;
@@ -90,7 +90,7 @@ export function extractRequest(choices: ExtractChoices): ExtractRequest {
   return { ...asked.outputs, options: options.data, ...(destination && { destination }) };
 }
 
-/** Of the same part of the same track as the audio. */
+/** Of the same part and track as the audio. */
 function transcriptOutput(
   { track, start, end }: Readonly<Record<string, unknown>>,
   path: string,
@@ -102,7 +102,7 @@ function transcriptOutput(
 
 type Issue = Readonly<{ path: readonly PropertyKey[]; message: string }>;
 
-/** @param first without its name: it is the one that the options of its own describe */
+/** @param first without a name: its options are not prefixed */
 function askedOutputs(
   first: Readonly<Record<string, unknown>>,
   others: readonly Readonly<Record<string, unknown>>[],
@@ -130,7 +130,7 @@ function faultOf({ path, message }: Issue): string {
   return `${optionOf(String(path[0]))}: ${message}`;
 }
 
-/** The service looks at the address. */
+/** The service checks the address. */
 function destinationOf(url: string | undefined): DestinationRequest | undefined {
   if (url === undefined) return undefined;
   const { data, error } = DestinationRequest.safeParse({ url });
@@ -173,7 +173,7 @@ function optionOf(field: string): string {
   return optionNames[field] ?? `--${field}`;
 }
 
-/** By the extension of `-o`, as ffmpeg does: `.ogg` is Vorbis. */
+/** By the extension of `-o`, like ffmpeg: `.ogg` is Vorbis. */
 function formatOfName(output: string | undefined): FormatName | undefined {
   const extension = /\.([^./\\]+)$/.exec(output ?? '')?.[1]?.toLowerCase();
   return (Object.keys(formats) as FormatName[]).find((name) => formats[name].extension === extension);
@@ -199,16 +199,16 @@ function seconds(option: string, text: string | undefined): number | undefined {
   return text.split(':').reduce((sum, part) => sum * 60 + Number(part), 0);
 }
 
-/** A field that is undefined would count as given. */
+/** An undefined field would count as given. */
 function given(fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-// `--also NAME=FORMAT[,FIELD=VALUE…]`: one more output of the same video, in the words of the API.
+// `--also NAME=FORMAT[,FIELD=VALUE…]`: another output of the video, with the API's field names.
 
 const FORM = 'NAME=FORMAT[,FIELD=VALUE…], such as preview=opus,end=30 or peaks=waveform,pixelsPerSecond=10';
 
-/** The fields as a request has them; whether they fit is for the contract to say. Throws a UsageError. */
+/** The fields as in a request; the contract validates them. Throws a UsageError. */
 function alsoOutput(text: string): Record<string, unknown> {
   const [first = '', ...others] = text.split(',');
   const [name, format] = pairOf(first, text);

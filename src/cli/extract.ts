@@ -1,4 +1,4 @@
-/** `extract`: one video in, its audio out; alone on this machine, or by a service. */
+/** `extract`: extracts a video's audio, on this machine or by a service. */
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { formatOf } from 'soundpost-contract/formats';
@@ -27,16 +27,16 @@ type ExtractRequest = ReturnType<typeof extractRequest>;
 
 type Shown<File> = File extends AnyOutputFile ? Omit<File, 'url' | 'expiresAt'> : never;
 
-/** What `--json` prints. */
+/** The output of `--json`. */
 interface ExtractAnswer {
-  /** Where the audio is; null: on standard output, or nowhere. */
+  /** Path of the audio; null: standard output, or nowhere. */
   readonly file: string | null;
   /** Only by a service. */
   readonly jobId?: string;
   readonly inputFile: InputFile;
   /** Without the service's address of it, which is a secret. */
   readonly outputFile: Shown<OutputFile>;
-  /** With `--also`: of all outputs, each with the path where it is. */
+  /** With `--also`: all outputs, each with its path. */
   readonly outputFiles?: readonly (Shown<AnyOutputFile> & { readonly file: string | null })[];
   /** With `--transcript`. */
   readonly transcript?: { readonly file: string | null; readonly language: string | null };
@@ -48,9 +48,9 @@ interface ExtractAnswer {
 interface Work {
   readonly source: VideoSource;
   readonly request: ExtractRequest;
-  /** Of each output. */
+  /** For each output. */
   readonly targets: readonly Target[];
-  /** Of the transcript. */
+  /** For the transcript. */
   readonly words: Target | undefined;
   readonly signal: AbortSignal;
   readonly progress: Progress;
@@ -141,7 +141,7 @@ async function wordsHere(
   return { file: await deliver(words, path, recording.audio.filename, signal), language };
 }
 
-/** Nothing is downloaded of what is here already. */
+/** Shows no download for a local file. */
 function localReport(
   { kind }: VideoSource,
   report: ReturnType<typeof reportOf>,
@@ -172,7 +172,7 @@ async function extractByServer(
   const { awaitHandedOn, download, extractOnServer } = await import('./extract-on-server.ts');
   const completed = await extractOnServer(server, source, request, signal, progress);
   const { jobId, inputFile } = completed;
-  // It may be there by now, but is waited for anyhow.
+  // It may exist already, but is awaited below.
   const outputFiles = completed.outputFiles.filter((file) => !isTranscript(file));
   if (inputFile === null) throw new Error('the service says nothing of the video');
   progress.show({ step: 'saving' });
@@ -224,7 +224,7 @@ async function chooseWords(
   return transcript === undefined ? undefined : chooseTarget({ output: transcript, force }, '.', streams);
 }
 
-/** A further output's file lies beside the first. */
+/** Further files go beside the first. */
 async function chooseTargets(
   choices: ExtractChoices,
   request: ExtractRequest,
@@ -232,7 +232,7 @@ async function chooseTargets(
   streams: Streams,
 ): Promise<Target[]> {
   const [, ...others] = outputsOf(request).filter(({ format }) => format !== 'transcript');
-  // Into a chat goes the first file alone, to a destination go all.
+  // A chat gets only the first file, a destination gets all.
   const isHandedOn = choices.destination !== undefined || (choices.send !== undefined && others.length === 0);
   const fallback = isHandedOn ? 'nowhere' : source.kind === 'stream' && others.length === 0 ? '-' : '.';
   const first = await chooseTarget(choices, fallback, streams);
@@ -240,7 +240,7 @@ async function chooseTargets(
   return [first, ...(await Promise.all(beside))];
 }
 
-/** @param contentOf a path, or the bytes; not asked for what goes nowhere */
+/** @param contentOf a path, or the bytes; not called for a file that goes nowhere */
 async function deliverAll<File extends { readonly filename: string }>(
   targets: readonly Target[],
   files: readonly File[],

@@ -1,8 +1,8 @@
-/** `keys gateway`: the gateway's own key, as the gateway of this machine takes it. */
+/** `keys gateway`: the gateway's own key, as this machine's gateway accepts it. */
 import { ConfigurationError, loadConfig } from '../process/config.ts';
 import { deriveSecrets, readSecretKey, secretKeyPath } from '../process/secrets.ts';
 
-/** @throws ConfigurationError where the key is derived from a secret that this machine has not */
+/** @throws ConfigurationError if the key derives from a secret that this machine lacks */
 export async function gatewayKey(): Promise<string> {
   const config = loadConfig();
   if (config.GATEWAY_API_KEY !== undefined) return config.GATEWAY_API_KEY;

@@ -1,20 +1,20 @@
 /**
- * The health check of the container image: whether what runs beside it lives. One image runs any of the three servers, so whichever listens
- * is asked for `/health/live`; at least one has to, and each that does has to answer 200. Exit code 0 or 1, and one line that says why.
- * A program of its own, since it is started every few seconds: of the service it loads the configuration alone.
+ * Health check of the container image, for any of the three servers: at least one must listen, and
+ * each that does must answer `/health/live` with 200. Exits with 0 or 1, and a line saying why.
+ * A program of its own that loads only the configuration, because it starts every few seconds.
  */
 import { get } from 'node:http';
 import { loadConfig } from '../process/config.ts';
 
-/** Less than the image's HEALTHCHECK waits, so that the reason can be told. */
+/** Less than the image's HEALTHCHECK timeout, so that the reason can be reported. */
 const PATIENCE_MS = 4000;
 
 const config = loadConfig();
-/** An address for every interface is none to call. */
+/** An unspecified address cannot be called. */
 const host = ({ '0.0.0.0': '127.0.0.1', '::': '::1' } as Record<string, string>)[config.HOST] ?? config.HOST;
 const servers = { API: config.API_PORT, gateway: config.GATEWAY_PORT, worker: config.WORKER_PORT };
 
-/** The status of the answer, or the code of the error. */
+/** The status of the answer, or the error's code. */
 function answerOf(port: number): Promise<number | string> {
   return new Promise((resolve) => {
     const request = get({ host, port, path: '/health/live', timeout: PATIENCE_MS }, (response) => {

@@ -1,12 +1,12 @@
-/** Ctrl-C: the first one ends the work in order, a second one ends the process at once. */
+/** Ctrl-C: the first ends the work in order, the second ends the process at once. */
 import { Interrupted } from './ending.ts';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const EXIT_CODE = 130;
 
 /**
- * @param work is told by the signal, and tidies up before it rejects
- * @throws Interrupted where it was told, whatever the work made of it; else what the work throws
+ * @param work follows the signal, and tidies up before it rejects
+ * @throws Interrupted if interrupted, whatever the work did; else what the work throws
  */
 export async function interruptible<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   const interrupt = new AbortController();

@@ -32,7 +32,7 @@ interface DownloadChoices extends OnServer {
   readonly force?: boolean;
 }
 
-/** Of one request. */
+/** Of a single request. */
 const LONGEST_PAGE = 100;
 
 export async function listJobs(choices: JobListChoices): Promise<string> {
@@ -80,7 +80,7 @@ export async function showJob(jobId: string, choices: OnServer): Promise<string>
   return described(await anyServer(choices).client.job(jobId), choices);
 }
 
-/** Ends with the job; Ctrl-C ends the watching alone. Throws the error of a job that fails. */
+/** Ends with the job; Ctrl-C ends only the watching. Throws the error of a failed job. */
 export async function watchJob(jobId: string, choices: OnServer, { stderr }: Streams): Promise<string> {
   const { client } = anyServer(choices);
   const progress = progressOn(stderr, { quiet: false, terminalKind });
@@ -170,7 +170,7 @@ function detailsOf(text: string | null | undefined): string {
   return text ? ` (${text})` : '';
 }
 
-/** A job that was cancelled is called so, as in the console. */
+/** Shows a cancelled job as such, like the console. */
 function stateOf({ status, progress, error }: Job): string {
   if (error?.code === 'JOB_CANCELLED') return 'cancelled';
   return status === 'processing' ? `${status} ${progress} %` : status;

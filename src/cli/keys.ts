@@ -1,4 +1,4 @@
-/** `keys create | list | revoke | rotate | pause | stop | resume`: API keys from the command line (decisions A6), beside a running service or without one. */
+/** `keys`: manages API keys (decisions A6), with or without a running service. */
 import { join } from 'node:path';
 import { ordinaryScopes, Scope, scopes } from 'soundpost-contract/api-keys';
 import { ServiceError } from 'soundpost-contract/errors';
@@ -13,14 +13,14 @@ import { UsageError } from './ending.ts';
 
 interface KeyChoices {
   readonly name: string;
-  /** Comma-separated; all but `admin` when left out. */
+  /** Comma-separated; default: all but `admin`. */
   readonly scopes?: string;
-  /** Comma-separated names of gateway instances, `*` for any; none when left out. */
+  /** Comma-separated names of gateway instances, `*` for any; default: none. */
   readonly instances?: string;
   readonly json?: boolean;
 }
 
-/** @param hint takes a sentence about a key that cannot do what its scopes promise */
+/** @param hint gets a sentence about a key that cannot use its scopes */
 export async function createKey(choices: KeyChoices, hint: (sentence: string) => void): Promise<string> {
   const parsed = Scope.array().safeParse(split(choices.scopes) ?? ordinaryScopes);
   if (!parsed.success) {
@@ -56,12 +56,12 @@ export async function revokeKey(id: string): Promise<string> {
   return `${id} is revoked`;
 }
 
-/** Its jobs wait, and it submits none. What runs goes on, unless `stop` ends it. */
+/** Its jobs wait, and it submits none. Running jobs continue, unless `stop` ends them. */
 export async function pauseKey(id: string, stop = false): Promise<string> {
   let ended = 0;
   await change(id, stop ? 'key stopped' : 'key paused', async (stores) => {
     const known = await stores.keys.pause(id);
-    // After the pause, so that none begins meanwhile.
+    // After the pause, so that none starts in between.
     if (known && stop) ended = await cancelRunning(stores, id);
     return known;
   });
@@ -95,7 +95,7 @@ async function cancelRunning({ redis, config, logger }: KeyStores, tenant: strin
   }
 }
 
-/** @throws UsageError where `work` answers that there is no such key */
+/** @throws UsageError if `work` finds no such key */
 async function change(
   id: string,
   event: Parameters<AuditLog>[0]['event'],
@@ -133,7 +133,7 @@ interface KeyStores {
   readonly audit: AuditLog;
 }
 
-/** `accept-secret`: from now on the secret of this environment is the right one, whatever Redis holds. */
+/** `accept-secret`: makes this environment's secret the valid one, whatever Redis holds. */
 export async function acceptSecret(): Promise<string> {
   const { before, now } = await withRedis(({ config, logger }, redis) =>
     acceptRootSecret(config, redis, logger),
@@ -156,12 +156,12 @@ async function withKeys<Result>(work: (stores: KeyStores) => Promise<Result>): P
   });
 }
 
-/** Uses the Redis of a service that runs over the same DATA_DIR, else starts one for the moment. */
+/** Uses the Redis of a service over the same DATA_DIR, or starts a temporary one. */
 async function withRedis<Result>(
   work: (foundation: Awaited<ReturnType<typeof openFoundation>>, redis: Redis) => Promise<Result>,
 ): Promise<Result> {
   const asked = loadConfig();
-  // What is logged at a terminal nobody keeps, and somebody reads the answer there.
+  // On a terminal, logs would only clutter the answer.
   const isRead = process.stderr.isTTY;
   const config = isRead && asked.LOG_LEVEL === 'info' ? { ...asked, LOG_LEVEL: 'warn' as const } : asked;
   const running = config.REDIS_URL ?? (await runningEmbeddedRedis(join(config.DATA_DIR, 'redis')));
@@ -176,7 +176,7 @@ async function withRedis<Result>(
   }
 }
 
-/** On a busy machine, as at the first start of containers, the first answer may come later than a command waits. */
+/** On a busy machine, such as while containers start, the first answer may be late. */
 const TRIES = 10;
 
 async function untilHeard(redis: Redis): Promise<void> {

@@ -1,4 +1,4 @@
-/** A job without a service: the worker's own steps over a folder for the moment, with no Redis, no port and no other process. */
+/** A job without a service: the worker's steps in a temporary folder, without Redis or a port. */
 import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -21,40 +21,40 @@ import { temporaryFolder } from './temporary-folder.ts';
 interface LocalJob extends AskedOutputs {
   readonly source:
     | { readonly url: string }
-    /** A readable file; it is left as it is. */
+    /** A readable file, left unchanged. */
     | { readonly path: string; readonly name: string };
   readonly options: JobOptions;
 }
 
 interface LocalResult extends ExtractResult {
-  /** Paths inside the folder, in the order of the outputs. */
+  /** Paths in the folder, in the order of the outputs. */
   readonly outputPaths: readonly string[];
   readonly voicePath: string | null;
-  /** What transcripts are made of; no path where there is nothing to hear. */
+  /** Audio for the transcripts; no path if there is nothing to hear. */
   readonly recordings: readonly { readonly path: string | undefined; readonly audio: TranscriptAudio }[];
 }
 
 interface LocalExtraction {
-  /** Whether ffmpeg is kept from files and network. */
+  /** Whether ffmpeg has no access to files and network. */
   readonly isConfined: boolean;
-  /** Everything that is written lies in here, and goes with it. */
+  /** Contains everything written; removed at the end. */
   readonly folder: string;
   /**
-   * @returns what it made; the files stay until `close`
+   * @returns the result; its files stay until `close`
    * @throws ServiceError when the job fails; the signal's reason
    */
   run(job: LocalJob, signal: AbortSignal, report: (state: ExtractProgress) => void): Promise<LocalResult>;
   close(): Promise<void>;
 }
 
-/** Only names inside the folder follow from these. */
+/** Used only for names inside the folder. */
 const JOB_ID = 'job_0000000000000000';
 const UPLOAD_ID = 'upl_0000000000000000';
 const TENANT = 'no0tenant';
 
-/** Throws a ConfigurationError where there is no ffmpeg, or SANDBOX asks for more than there is. */
+/** @throws ConfigurationError without ffmpeg, or if SANDBOX demands more than there is */
 export async function openLocalExtraction(config: Config): Promise<LocalExtraction> {
-  // What is logged of a job is told by the error that it ends with.
+  // The job's error already reports what it logs.
   const logger = createLogger('silent');
   const tools = await confinedTools(config, logger);
   const outbound = guardedOutbound(config, logger);
@@ -121,7 +121,7 @@ export async function openLocalExtraction(config: Config): Promise<LocalExtracti
   };
 }
 
-/** The one upload that there is lies where its owner has it. */
+/** The only upload lies where its owner keeps it. */
 function withInput(files: Storage, path: string): Storage {
   return {
     ...files,
@@ -139,7 +139,7 @@ async function demandAddress(check: () => Promise<void>): Promise<void> {
   });
 }
 
-/** Who runs it alone may see what a caller of the service may not: where a redirect led, why something could not be started. */
+/** The user can see what a service's caller cannot: redirect targets, and why a start failed. */
 function withReason(error: unknown, folder: string): unknown {
   if (error instanceof ServiceError && error.message === outOfDiskSpace().message) {
     return new Error(

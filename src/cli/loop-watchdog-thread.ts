@@ -9,17 +9,17 @@ const LOOKS = 10;
 const STDERR = 2;
 
 let last = -1;
-/** Looks in a row, not time that went by: a process that was stopped (SIGSTOP) has not looked meanwhile either. */
-let vain = 0;
+/** Counts checks, not time: a stopped process (SIGSTOP) did not check either. */
+let silentLooks = 0;
 
 setInterval(() => {
   const now = Atomics.load(count, 0);
-  vain = now === last ? vain + 1 : 0;
+  silentLooks = now === last ? silentLooks + 1 : 0;
   last = now;
-  if (vain > LOOKS) {
+  if (silentLooks > LOOKS) {
     const fatal = { level: 60, time: Date.now(), msg: `the event loop stood still for ${patienceMs} ms` };
     writeSync(STDERR, `${JSON.stringify(fatal)}\n`);
-    // Nobody is left who could end it in order; ffmpeg and the embedded Redis end with their parent.
+    // It can no longer end in order; ffmpeg and the embedded Redis end with their parent.
     process.kill(process.pid, 'SIGKILL');
   }
 }, patienceMs / LOOKS);

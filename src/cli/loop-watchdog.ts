@@ -1,6 +1,6 @@
 /**
- * Ends this process when its event loop stands still: it answers no request and renews no lock then, and nothing inside the loop
- * could do anything about it. Who counts how long nothing was heard is the starter beside it, or a thread where there is none, which takes 14 MiB.
+ * Ends this process when its event loop hangs: it then answers no request and renews no lock. The
+ * starter measures the silence, or without one a thread, which takes 14 MiB.
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -8,18 +8,18 @@ import type { Logger } from 'soundpost-base/logger';
 import type { Probe } from 'soundpost-kit/observe/probes';
 import { beat } from 'soundpost-media/starter';
 
-/** What the thread is given. */
+/** Data for the thread. */
 export interface WatchedLoop {
-  /** One 32-bit integer, which the loop adds to. */
+  /** A 32-bit integer that the loop increments. */
   readonly beats: SharedArrayBuffer;
   readonly patienceMs: number;
 }
 
 const BEATS_IN_PATIENCE = 10;
-/** TypeScript in a checkout, JavaScript in the package: as this file. */
+/** TypeScript in a checkout, JavaScript in the package, like this file. */
 const THREAD = `./loop-watchdog-thread${extname(import.meta.filename)}`;
 
-/** For the row `loop`: asking it is the sign of life, and shows how long the loop stood still. */
+/** For the row `loop`: each check is a sign of life, and measures how long the loop stood. */
 export function loopProbe(
   patienceMs: number,
   starterPath: string | undefined,
@@ -47,7 +47,7 @@ export function loopProbe(
 function watchingStarter(patienceMs: number, starterPath: string) {
   return {
     say: () => beat(starterPath, patienceMs),
-    // What is still to be closed may take its time.
+    // Closing may take its time.
     close: () => beat(starterPath, 0),
   };
 }
@@ -58,10 +58,10 @@ function watchingThread(patienceMs: number, logger: Logger) {
   const workerData: WatchedLoop = { beats, patienceMs };
   const thread = new Worker(new URL(THREAD, import.meta.url), {
     workerData,
-    // What was loaded into this process beforehand is not the thread's to load.
+    // The thread must not load this process's preloaded modules.
     execArgv: [],
   });
-  // A process without its watch is still better than none.
+  // A process without its watchdog is better than none.
   thread.on('error', (error) => logger.error({ err: error }, 'the watch over the event loop has ended'));
   thread.unref();
   return {

@@ -1,21 +1,21 @@
 /**
- * Pipes with a name, by the event loop. A thread that waits in an open, a read or a write for the other end could not be interrupted, and
- * process.exit would wait for it.
+ * Named pipes on the event loop. A thread blocked in open, read or write could not be interrupted,
+ * and process.exit would wait for it.
  */
 import { closeSync, constants, openSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** How often is looked whether somebody reads: no event tells of it. */
+/** How often to check for a reader: no event reports one. */
 const LOOK_MS = 100;
 
-/** Its bytes, once somebody writes, to the end of what is written. */
+/** Its bytes, from the first writer to the end. */
 export function readPipe(path: string): Readable {
   return socketOf(openSync(path, constants.O_RDONLY | constants.O_NONBLOCK), 'readable');
 }
 
-/** Waits for somebody who reads. Throws the signal's reason, or what the file system says. */
+/** Waits for a reader. Throws the signal's reason, or the file system's error. */
 export async function writePipe(path: string, signal: AbortSignal): Promise<Writable> {
   for (;;) {
     signal.throwIfAborted();

@@ -1,4 +1,4 @@
-/** Every command with its options and help. What a command does is loaded when it is called: `--help` waits for none of it. */
+/** Every command with its options and help. Code loads with its command, so `--help` is fast. */
 import { Command, Option } from 'commander';
 import { formats, qualities } from 'soundpost-contract/formats';
 import { version } from '../process/config.ts';
@@ -12,7 +12,7 @@ type Terminal = Parameters<typeof addJobs>[1];
 export function createProgram(terminal: Terminal): Command {
   const { streams = process } = terminal;
   const program = new Command('soundpost')
-    // Before the commands, which take it over.
+    // Before the commands, which inherit it.
     .configureOutput({
       writeOut: (text) => streams.stdout.write(text),
       writeErr: (text) => streams.stderr.write(text),
@@ -196,8 +196,7 @@ function exitWith(code: number): void {
   process.exitCode = code;
 }
 
-// How each command is called, as its help shows it; test/cli/help.test.ts holds them to the
-// commands.
+// How to call each command, as shown in its help; test/cli/help.test.ts checks them.
 
 const JOB = 'job_0123456789abcdef';
 
@@ -244,7 +243,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   doctor: ['soundpost doctor', 'soundpost doctor --json | jq .'],
 };
 
-/** Adds to the help of every command that does something what there is of it. */
+/** Adds its examples to the help of each command. */
 function addExamples(command: Command, path: readonly string[] = []): void {
   const lines = examples[path.join(' ')];
   if (lines !== undefined) {

@@ -1,12 +1,12 @@
-/** How far the work is, on standard error: a bar on a terminal, a line a step elsewhere. */
+/** Progress on standard error: a bar on a terminal, otherwise a line for each step. */
 import { styleText } from 'node:util';
 import type { Job, ProcessingStep } from 'soundpost-contract/job';
 import type { Streams } from './streams.ts';
 
 interface Report {
-  /** Such as `downloading`. */
+  /** For example `downloading`. */
   readonly step: string;
-  /** 0 … 1 of all of the work; undefined: nobody knows. */
+  /** 0 … 1 of all the work; undefined if unknown. */
   readonly fraction?: number | undefined;
   readonly secondsLeft?: number | undefined;
 }
@@ -15,11 +15,11 @@ export interface Progress {
   show(report: Report): void;
   /** A line that stays. */
   note(line: string): void;
-  /** Takes the bar away. */
+  /** Removes the bar. */
   end(): void;
 }
 
-/** The parts of a stream that are used; `columns` is undefined where the terminal does not say. */
+/** The parts of a stream in use; `columns` is undefined for a terminal of unknown width. */
 type ProgressStream = Streams['stderr'];
 
 const DEFAULT_COLUMNS = 80;
@@ -50,7 +50,7 @@ function lines(stream: ProgressStream): Progress {
   };
 }
 
-/** One line that is written over; only when it changed, so that a stream of reports costs nothing. */
+/** Overwrites a single line, only if it has changed, so frequent reports cost nothing. */
 function bar(stream: ProgressStream): Progress {
   let shown = '';
   const erase = (): void => {
@@ -73,7 +73,7 @@ function bar(stream: ProgressStream): Progress {
   };
 }
 
-/** Never wider than the terminal: a line that wraps cannot be written over. */
+/** Never wider than the terminal: a wrapped line cannot be overwritten. */
 function barLine({ step, fraction, secondsLeft }: Report, columns: number): string {
   const room = columns - 1;
   const name = step.padEnd(STEP_COLUMNS);
@@ -86,7 +86,7 @@ function barLine({ step, fraction, secondsLeft }: Report, columns: number): stri
   return `${name} ${'█'.repeat(filled)}${'░'.repeat(width - filled)}  ${percent}${left}`.slice(0, room);
 }
 
-/** NO_COLOR and terminals without colours are styleText's to heed. */
+/** styleText honours NO_COLOR and terminals without colours. */
 function coloured(line: string, stream: ProgressStream): string {
   return line.replace(/█+/, (filled) => styleText('green', filled, { stream }));
 }
@@ -99,7 +99,7 @@ function clock(seconds: number): string {
   return [String(first), ...rest.map((part) => String(part).padStart(2, '0'))].join(':');
 }
 
-/** The steps of a job in a person's words. */
+/** The job's steps in words. */
 const stepWords: Readonly<Record<ProcessingStep, string>> = {
   downloading_video: 'downloading',
   analyzing_video: 'analyzing',

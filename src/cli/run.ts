@@ -1,17 +1,17 @@
-/** One command from its words to its exit code. The process is left to the caller. */
+/** Runs one command from its arguments to its exit code; does not end the process. */
 import { errorAnswer, exitCodeOf, sentenceOf } from './ending.ts';
 import { createProgram } from './program.ts';
 import type { Streams } from './streams.ts';
 
 /**
- * @param args without the names of Node and of the script
- * @param isTold whether somebody was told of this error already
+ * @param args without Node and the script
+ * @param isReported whether the error was already reported
  * @returns the exit code
  */
 export async function run(
   args: readonly string[],
   streams: Streams,
-  isTold: (error: unknown) => boolean = () => false,
+  isReported: (error: unknown) => boolean = () => false,
 ): Promise<number> {
   const say = (line: string): void => {
     streams.stdout.write(`${line}\n`);
@@ -27,7 +27,7 @@ export async function run(
     await createProgram({ say, complain, streams, end }).parseAsync(args, { from: 'user' });
   } catch (error) {
     exitCode = exitCodeOf(error);
-    const sentence = isTold(error) ? undefined : sentenceOf(error);
+    const sentence = isReported(error) ? undefined : sentenceOf(error);
     if (sentence !== undefined) complain(sentence);
     if (exitCode !== 0 && args.includes('--json')) say(JSON.stringify(errorAnswer(error)));
   }

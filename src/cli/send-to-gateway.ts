@@ -1,4 +1,4 @@
-/** `extract --send` without a service: the voice note goes to the gateway that the configuration names, or that runs over the same DATA_DIR. */
+/** `extract --send` without a service: uses the configured gateway, or one over this DATA_DIR. */
 import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -18,10 +18,10 @@ interface SentMessage {
 const TRIES = 4;
 const PAUSE_SECONDS = 3;
 const LONGEST_PAUSE_SECONDS = 30;
-/** What another server's gateway is given in the request itself. */
+/** Another server's gateway gets up to this much in the request. */
 const LARGEST_INLINE_BYTES = 12 * 1024 * 1024;
 
-/** Looks before any work is done. Throws a UsageError that names what to set. */
+/** Checks before any work. Throws a UsageError that names what to set. */
 export async function gatewayOf(config: Config): Promise<GatewaySettings> {
   const apiKey = config.GATEWAY_API_KEY ?? (await derivedKey(config));
   if (apiKey === undefined) {
@@ -37,7 +37,7 @@ export async function gatewayOf(config: Config): Promise<GatewaySettings> {
   };
 }
 
-/** Of a gateway with the same root secret; none is made here. */
+/** Of a gateway with the same root secret; creates none. */
 async function derivedKey(config: Config): Promise<string | undefined> {
   const root = config.SECRET_KEY ?? (await readSecretKey(secretKeyPath(config)).catch(() => undefined));
   return root === undefined ? undefined : deriveSecrets(root).gatewayApiKey;
@@ -45,7 +45,7 @@ async function derivedKey(config: Config): Promise<string | undefined> {
 
 /**
  * @param path of a voice note
- * @throws when the message was not sent, or when nobody knows
+ * @throws if the message was not sent, or if that is unknown
  */
 export async function sendToGateway(
   gateway: GatewaySettings,
@@ -59,7 +59,7 @@ export async function sendToGateway(
       `the voice message has ${sizeBytes} bytes, and such a gateway would have to fetch it from a service: use --server`,
     );
   }
-  // The gateway's own record of this key is what makes a repetition safe.
+  // The gateway's own record of this key makes a repetition safe.
   const idempotencyKey = randomUUID();
   for (let tried = 1; ; tried += 1) {
     const answer = await sendVoiceMessage(

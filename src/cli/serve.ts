@@ -1,4 +1,4 @@
-/** `serve`, `api`, `worker`, `gateway`: start, say where, and stop in the right order when told to. */
+/** `serve`, `api`, `worker`, `gateway`: start, report addresses, and stop in the right order. */
 
 import { once } from 'node:events';
 import { scopes } from 'soundpost-contract/api-keys';
@@ -26,11 +26,11 @@ import type * as Worker from '../worker/start.ts';
 import { loopProbe } from './loop-watchdog.ts';
 import { welcome } from './welcome.ts';
 
-/** What is to be stopped; `traffic` takes in work and stops first, all of it at once. */
+/** Phases of stopping; `traffic` takes in work and stops first, all of it in parallel. */
 type Phase = 'traffic' | 'gateway' | 'resources';
 type OnStop = (phase: Phase, stop: () => Promise<void>) => void;
 
-/** Each process loads what it runs and no more: the code of all three takes 40 MiB. */
+/** Each process loads only the code that it runs: all three take 40 MiB. */
 const startApi: typeof Api.startApi = async (...options) =>
   (await import('../api/start.ts')).startApi(...options);
 const runGateway: typeof Gateway.runGateway = async (...options) =>
@@ -40,13 +40,13 @@ const startWorker: typeof Worker.startWorker = async (...options) =>
 
 /** Everything on one machine: API, gateway, worker and, without REDIS_URL, a Redis. */
 export async function serve(say: (line: string) => void): Promise<void> {
-  await untilTold(parts, async (config, resources, stores, onStop) => {
+  await untilStopped(parts, async (config, resources, stores, onStop) => {
     const newKey = await firstKey(config, resources, stores);
     const { sandbox } = await resources.tools();
     const api = await startApi(resources, stores, sandbox?.level);
     onStop('traffic', () => api.close(graceMs(config)));
     const gateway = await runGateway(resources, api.port);
-    // The worker's last voice messages still go through it.
+    // The worker's last voice messages still use it.
     onStop('gateway', () => gateway.close());
     const worker = await startWorker(resources, stores, { api: api.port, gateway: gateway.port });
     onStop('traffic', () => worker.close(graceMs(config)));
@@ -57,7 +57,7 @@ export async function serve(say: (line: string) => void): Promise<void> {
 }
 
 export async function serveApi(say: (line: string) => void): Promise<void> {
-  await untilTold(['api'], async (config, resources, stores, onStop) => {
+  await untilStopped(['api'], async (config, resources, stores, onStop) => {
     await bootstrapKey(config, resources, stores);
     const api = await startApi(resources, stores);
     onStop('traffic', () => api.close(graceMs(config)));
@@ -66,7 +66,7 @@ export async function serveApi(say: (line: string) => void): Promise<void> {
 }
 
 export async function serveGateway(say: (line: string) => void): Promise<void> {
-  await untilTold(['gateway'], async (_config, resources, _stores, onStop) => {
+  await untilStopped(['gateway'], async (_config, resources, _stores, onStop) => {
     const gateway = await runGateway(resources);
     onStop('gateway', () => gateway.close());
     say(`Gateway  ${gateway.publicUrl}`);
@@ -74,7 +74,7 @@ export async function serveGateway(say: (line: string) => void): Promise<void> {
 }
 
 export async function serveWorker(say: (line: string) => void): Promise<void> {
-  await untilTold(['worker'], async (config, resources, stores, onStop) => {
+  await untilStopped(['worker'], async (config, resources, stores, onStop) => {
     const worker = await startWorker(resources, stores);
     onStop('traffic', () => worker.close(graceMs(config)));
     const { sandbox } = await resources.tools();
@@ -90,18 +90,18 @@ export async function serveWorker(say: (line: string) => void): Promise<void> {
   });
 }
 
-/** For a Redis that is started at the same moment, or a failover. After that the supervisor's next start looks again. */
+/** For a Redis that is just starting or failing over; later, the supervisor restarts us. */
 const REDIS_PATIENCE_MS = 15_000;
 
 /**
- * Runs until SIGTERM or SIGINT, or until something breaks that only another process can mend, then stops what was started. A second
- * signal ends the process at once. Rejects when something broke, or could not be started; what was started before it is stopped then.
+ * Runs until SIGTERM or SIGINT, or until a failure that only a restart fixes, then stops
+ * everything. A second signal ends the process at once. Rejects on a failure, also of the start.
  */
-async function untilTold(
+async function untilStopped(
   of: readonly Part[],
   start: (config: Config, resources: Resources, stores: Stores, onStop: OnStop) => Promise<void>,
 ): Promise<void> {
-  const told = new Promise<void>((resolve) => {
+  const stopRequested = new Promise<void>((resolve) => {
     process.once('SIGTERM', () => resolve());
     process.once('SIGINT', () => resolve());
   });
@@ -137,7 +137,7 @@ async function untilTold(
     void probes.ask('link');
     await checkStorage(resources);
     await start(config, resources, stores, (phase, stop) => stops[phase].push(stop));
-    const broken = await Promise.race([told, ...breaks]);
+    const broken = await Promise.race([stopRequested, ...breaks]);
     if (broken !== undefined) {
       throw new Error(broken);
     }
@@ -152,10 +152,10 @@ async function untilTold(
   }
 }
 
-/** Beyond the grace of SHUTDOWN_SECONDS, for aborts to take effect and connections to close. */
+/** Beyond SHUTDOWN_SECONDS, for aborts to take effect and connections to close. */
 const CLOSE_MARGIN_MS = 20_000;
 
-/** A Redis that hangs, or whatever else does not let itself be closed, must not keep the process. */
+/** A hanging Redis, or anything else that does not close, must not keep the process alive. */
 function endInAnyCase(config: Config, logger: Logger): void {
   setTimeout(() => {
     logger.error('not everything could be closed in time; jobs that were running go to another worker');
@@ -178,7 +178,7 @@ async function bootstrapKey(
   }
 }
 
-/** The key that the operator chose, or one made on the very first start, which is returned to be shown once. */
+/** The operator's key, or one created at the very first start, returned to be shown once. */
 async function firstKey(config: Config, resources: Resources, stores: Stores): Promise<string | undefined> {
   await bootstrapKey(config, resources, stores);
   if ((await stores.keys.list()).length > 0) {

@@ -1,4 +1,4 @@
-/** Which service a command works with, and by which key. */
+/** The service that a command uses, and its key there. */
 import { createClient, type SoundpostClient } from 'soundpost-client/client';
 import { type Config, loadConfig } from '../process/config.ts';
 import { UsageError } from './ending.ts';
@@ -9,19 +9,19 @@ interface ServerChoice {
 }
 
 export interface Server {
-  /** Base address, without a slash at the end. */
+  /** Base address without trailing slash. */
   readonly url: string;
   readonly apiKey: string;
   readonly client: SoundpostClient;
 }
 
-/** The one that was named, by the option or by SOUNDPOST_SERVER; undefined where none was. Throws a UsageError. */
+/** As named by the option or SOUNDPOST_SERVER; undefined without either. Throws a UsageError. */
 export function namedServer({ server }: ServerChoice, config: Config): Server | undefined {
   const url = server ?? config.SOUNDPOST_SERVER;
   return url === undefined ? undefined : connect(url, config);
 }
 
-/** The one that was named, else the one that runs on this machine with the same configuration. Throws a UsageError. */
+/** The named one, or the local one with the same configuration. Throws a UsageError. */
 export function anyServer(choice: ServerChoice, config: Config = loadConfig()): Server {
   return namedServer(choice, config) ?? connect(`http://127.0.0.1:${config.API_PORT}`, config);
 }

@@ -1,19 +1,19 @@
-/** The commands that look after what a service does: `jobs` and `deliveries`. */
+/** The commands for a service's work: `jobs` and `deliveries`. */
 import { type Command, Option } from 'commander';
 import { JobStatus } from 'soundpost-contract/job';
 import type { listDeliveries, resendDeliveries } from './deliveries.ts';
 import type { downloadJob, listJobs, OnServer } from './jobs.ts';
 import type { Streams } from './streams.ts';
 
-/** What a command speaks with. */
+/** How a command communicates. */
 interface Terminal {
   /** A line on standard output. */
   say(line: string): void;
   /** A line on standard error. */
   complain(sentence: string): void;
-  /** Default: those of the process. */
+  /** Default: the process's. */
   readonly streams?: Streams;
-  /** Takes the exit code of a command that succeeds with one. Default: the process's. */
+  /** Gets the exit code of a successful command that has one. Default: the process's. */
   end?(code: number): void;
 }
 

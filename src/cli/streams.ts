@@ -1,4 +1,4 @@
-/** What a command reads and writes: the process's own streams, or others that are handed in. */
+/** A command's streams: the process's own, or others passed in. */
 import type { Readable, Writable } from 'node:stream';
 
 export interface Streams {

@@ -1,4 +1,4 @@
-/** Where the audio goes. A file appears whole under its name or not at all; nothing that is there already is lost unless `--force` says so. */
+/** Where the audio goes. A file appears complete or not at all; only `--force` overwrites. */
 import { createReadStream, createWriteStream, rmSync } from 'node:fs';
 import { access, constants, link, lstat, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, extname, join, resolve } from 'node:path';
@@ -13,12 +13,12 @@ type Target =
   | { readonly kind: 'stdout'; readonly stream: Streams['stdout'] }
   /** A device. */
   | { readonly kind: 'device'; readonly path: string }
-  /** A pipe with a name. */
+  /** A named pipe. */
   | { readonly kind: 'pipe'; readonly path: string }
   | { readonly kind: 'file'; readonly path: string; readonly overwrites: boolean }
-  /** The name follows from the video's; one that is taken gets a number, unless it may be overwritten. */
+  /** Named after the video; a name in use gets a number, unless it can be overwritten. */
   | { readonly kind: 'folder'; readonly folder: string; readonly overwrites: boolean }
-  /** The chat has it, or the destination. */
+  /** Sent to a chat or a destination. */
   | { readonly kind: 'nowhere' };
 
 interface TargetChoices {
@@ -29,8 +29,8 @@ interface TargetChoices {
 }
 
 /**
- * Looks before any work is done.
- * @param fallback where nothing was given
+ * Checks before any work.
+ * @param fallback used without an option
  * @throws UsageError
  */
 export async function chooseTarget(
@@ -58,17 +58,17 @@ export async function chooseTarget(
     return { kind: 'folder', folder: path, overwrites };
   }
   if (found !== undefined && !found.isFile()) return { kind: found.isFIFO() ? 'pipe' : 'device', path };
-  // A link that leads nowhere takes the name as well.
+  // A dangling link occupies the name as well.
   if (!overwrites && (await isTaken(path))) {
     throw new UsageError(`${output} is there already; --force overwrites it`);
   }
   await demandFolder(dirname(path), dirname(output));
-  // What a link leads to is overwritten, not the link: /dev/stdout is one.
+  // Overwrites a link's target, not the link: /dev/stdout is one.
   return { kind: 'file', path: found === undefined ? path : await realpath(path), overwrites };
 }
 
 /**
- * Where one more file goes that is made along with the one that the target is for.
+ * Where another output goes, beside the target.
  * @param name of its output @param extension of its format
  * @throws UsageError
  */
@@ -98,9 +98,9 @@ async function demandFolder(path: string, given: string): Promise<void> {
 
 /**
  * @param content a path, or the bytes
- * @param filename what the audio is called where the target has no name of its own
- * @returns the path of the file; null where it is none
- * @throws ReaderGone; UsageError for a name that was taken meanwhile; what the file system says
+ * @param filename used if the target has no name
+ * @returns the path of the file; null if it is none
+ * @throws ReaderGone; UsageError for a name taken in the meantime; file system errors
  */
 export async function deliver(
   target: Target,
@@ -133,13 +133,13 @@ export async function deliver(
   }
 }
 
-/** Unfinished files, for an end that waits for nothing. */
+/** Unfinished files, to remove at an immediate exit. */
 const unfinished = new Set<string>();
 process.once('exit', () => {
   for (const path of unfinished) rmSync(path, { force: true });
 });
 
-/** @param settle gives the whole file its name, and returns the one that it got */
+/** @param settle renames the complete file, and returns its name */
 async function place(
   content: Readable,
   path: string,
@@ -168,7 +168,7 @@ async function demandNew(part: string, path: string): Promise<string> {
   throw new UsageError(`${path} has come into being meanwhile; --force overwrites it`);
 }
 
-/** `talk.mp3`, `talk-2.mp3`, …: also where another command takes a name at the same moment. */
+/** `talk.mp3`, `talk-2.mp3`, …: even if another command takes a name at the same time. */
 async function nextFree(part: string, path: string): Promise<string> {
   const extension = extname(path);
   const stem = path.slice(0, path.length - extension.length);
@@ -178,7 +178,7 @@ async function nextFree(part: string, path: string): Promise<string> {
   }
 }
 
-/** A rename would overwrite what has come there meanwhile; a link does not. Some file systems have none. False: the name is taken. */
+/** A link, unlike a rename, never overwrites; some file systems have none. False: name in use. */
 async function renameNew(from: string, to: string): Promise<boolean> {
   try {
     await link(from, to);
@@ -196,11 +196,11 @@ async function isTaken(path: string): Promise<boolean> {
   );
 }
 
-/** File systems take 255 bytes; what is cut leaves room for a number, and for what a part is called beside its name. */
+/** Of 255 bytes in file systems; leaves room for a number and for a part's suffix. */
 const NAME_BYTES = 240;
 const PART_NAME_BYTES = 220;
 
-/** The extension stays. */
+/** Keeps the extension. */
 function shortened(name: string, mostBytes: number): string {
   const extension = extname(name);
   const stem = [...name.slice(0, name.length - extension.length)];
@@ -208,7 +208,7 @@ function shortened(name: string, mostBytes: number): string {
   return stem.join('') + extension;
 }
 
-/** A name from elsewhere leads to no other folder, and hides nothing. */
+/** A remote name must not select another folder or hide a file. */
 function safeName(filename: string): string {
   const name = (filename.split(/[/\\]/).at(-1) ?? '').replaceAll(/\p{Cc}/gu, '').replace(/^\.+/, '');
   return name === '' ? 'audio' : shortened(name, NAME_BYTES);

@@ -1,4 +1,4 @@
-/** A folder for the moment, gone with the process that made it, unless that is killed. */
+/** A temporary folder, removed with its process unless that is killed. */
 import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -10,13 +10,13 @@ interface TemporaryFolder {
 }
 
 const open = new Set<string>();
-// An end that waits for nothing, such as a second Ctrl-C's.
+// For an immediate exit, such as after a second Ctrl-C.
 process.once('exit', () => {
-  // A tool that is ending may still write: then once more.
+  // A tool that is ending may still write, so retry.
   for (const path of open) rmSync(path, { recursive: true, force: true, maxRetries: 10 });
 });
 
-/** Mode 0700, where TMPDIR says, else in /tmp. */
+/** Mode 0700, in TMPDIR or else /tmp. */
 export async function temporaryFolder(): Promise<TemporaryFolder> {
   const path = await mkdtemp(join(tmpdir(), 'soundpost-'));
   open.add(path);

@@ -1,6 +1,6 @@
-/** Text for a terminal: tables, fields, names of strangers, and words that can be pasted into a shell. */
+/** Text for terminals: tables, fields, untrusted names, and words to paste into a shell. */
 
-/** Columns as wide as what stands in them, nothing cut, so that grep and cut find whole words; the headings alone where there are no rows. */
+/** Columns fit their widest text and cut nothing, for grep and cut; without rows only headings. */
 export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [headings, ...rows].map((row) => row.map(printable));
   const widths = headings.map((_, column) => Math.max(...lines.map((row) => row[column]?.length ?? 0)));
@@ -14,19 +14,19 @@ export function table(headings: readonly string[], rows: readonly (readonly stri
     .join('\n');
 }
 
-/** One line a field that has a value. */
+/** A line for each field with a value. */
 export function fields(rows: readonly (readonly [name: string, value: string | null | undefined])[]): string {
   const known = rows.flatMap(([name, value]) => (value ? [[name, printable(value)] as const] : []));
   const width = Math.max(...known.map(([name]) => name.length));
   return known.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
 }
 
-/** Names come from strangers: nothing of them may move the cursor. */
+/** Names are untrusted: they must not move the cursor. */
 export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, '�');
 }
 
-/** As a word of a POSIX shell, quoted where it has to be. */
+/** A POSIX shell word, quoted if necessary. */
 export function shellWord(text: string): string {
   return /^[\w@=./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,4 +1,4 @@
-/** `extract --transcript out.vtt`: what is said in the video, written beside its audio. */
+/** `extract --transcript out.vtt`: writes the spoken text beside the audio. */
 import { writeFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,10 +10,10 @@ import { UsageError } from './ending.ts';
 import type { Progress } from './progress.ts';
 import type { Server } from './server.ts';
 
-/** Of the output that it is. */
+/** Name of its output. */
 export const TRANSCRIPT_NAME = 'transcript';
 
-/** By the extension, as the audio's format is. @throws UsageError */
+/** By the extension, like the audio's format. @throws UsageError */
 export function subtitlesOf(path: string): Subtitles {
   const extension = extname(path).slice(1).toLowerCase();
   const found = (Object.keys(subtitles) as Subtitles[]).find(
@@ -26,7 +26,7 @@ export function subtitlesOf(path: string): Subtitles {
   return found;
 }
 
-/** @throws UsageError where none is configured */
+/** @throws UsageError if none is configured */
 export function demandTranscriber({ TRANSCRIBER_URL }: Config): void {
   if (TRANSCRIBER_URL === undefined) {
     throw new UsageError(
@@ -35,7 +35,7 @@ export function demandTranscriber({ TRANSCRIBER_URL }: Config): void {
   }
 }
 
-/** What the transcriber of this machine hears, as the text of a file in the folder. */
+/** The local transcriber's text, as a file in the folder. */
 export async function transcribeHere(
   config: Config,
   { path, audio }: { readonly path: string | undefined; readonly audio: TranscriptAudio },
@@ -68,7 +68,7 @@ export async function transcribeHere(
   return { path: written, language: transcript.language };
 }
 
-/** The transcript of a completed job, once it is there. @param wanted name of its output. @throws why it is not */
+/** A completed job's transcript, once it exists. @param wanted its name. @throws why it failed */
 export async function awaitTranscript(
   { client }: Server,
   jobId: string,

@@ -1,4 +1,4 @@
-/** Where the video comes from: an address, a file of this machine, or standard input. */
+/** Where the video comes from: a URL, a local file or standard input. */
 import { constants, createReadStream, createWriteStream } from 'node:fs';
 import { access, realpath, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
@@ -14,12 +14,12 @@ import { shellWord } from './terminal-text.ts';
 type VideoSource =
   | { readonly kind: 'url'; readonly url: string }
   | { readonly kind: 'file'; readonly path: string; readonly name: string; readonly sizeBytes: number }
-  /** Standard input, or a pipe with a name: its bytes come once, and nobody knows how many. */
+  /** Standard input or a named pipe: readable once, of unknown length. */
   | { readonly kind: 'stream'; readonly open: () => Readable; readonly name: string };
 
 const STDIN = '-';
 
-/** Throws a UsageError for what cannot be read. */
+/** Throws a UsageError for an unreadable source. */
 export async function videoSource(text: string, { stdin }: Pick<Streams, 'stdin'>): Promise<VideoSource> {
   if (text === STDIN) {
     if (stdin.isTTY) {
@@ -59,14 +59,14 @@ export async function videoSource(text: string, { stdin }: Pick<Streams, 'stdin'
     );
   });
   if (found.isFIFO()) return { kind: 'stream', open: () => readPipe(path), name: 'audio' };
-  // ffmpeg is given no links; what was deleted while it is open, such as a here-document at /dev/stdin, has no path to lead to.
+  // ffmpeg gets no links; an open deleted file, such as a here-document, has no path.
   const real = await realpath(path).catch(() => undefined);
   return found.isFile() && real !== undefined
     ? { kind: 'file', path: real, name: basename(path), sizeBytes: found.size }
     : { kind: 'stream', open: () => createReadStream(path), name: 'audio' };
 }
 
-/** Brings a stream into a file. Throws PAYLOAD_TOO_LARGE, the signal's reason, or what the file system says. */
+/** Writes a stream to a file. Throws PAYLOAD_TOO_LARGE, the signal's reason, or I/O errors. */
 export async function spool(
   source: Extract<VideoSource, { kind: 'stream' }>,
   folder: string,

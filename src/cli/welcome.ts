@@ -1,4 +1,4 @@
-/** What `serve` says when it is ready: where everything is, and a line for a shell that makes an MP3 of a video. */
+/** What `serve` prints when ready: addresses, and a shell line that makes an MP3 of a video. */
 import { existsSync } from 'node:fs';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,13 +9,13 @@ interface Serving {
   readonly gatewayUrl: string;
   /** Opens the inbox once. */
   readonly inboxLink: string;
-  /** The key of the very first start, which is not shown again. */
+  /** The key of the very first start; not shown again. */
   readonly newKey: string | undefined;
 }
 
-/** A few seconds of speech, which a checkout and the npm package hold, the image does not. */
+/** A few seconds of speech, in a checkout and the npm package but not in the image. */
 const SAMPLE = fileURLToPath(new URL('../../examples/sample.mp4', import.meta.url));
-/** How this command line is called: the package's, or that of a checkout. */
+/** How to call this command line, in the package or in a checkout. */
 const SELF = extname(import.meta.filename) === '.js' ? 'npx soundpost' : 'script/soundpost';
 
 export function welcome({ apiPort, gatewayUrl, inboxLink, newKey }: Serving): string[] {
@@ -39,7 +39,7 @@ export function welcome({ apiPort, gatewayUrl, inboxLink, newKey }: Serving): st
   ];
 }
 
-/** One line for a POSIX shell: it submits the video, follows the job to its end, and downloads what came of it. */
+/** A POSIX shell line that submits the video, follows the job and downloads the result. */
 function firstExtraction(api: string, key: string, sample: string | undefined): string {
   const header = '-H "X-API-Key: $KEY"';
   const request = `'request={"output":{"format":"mp3"}}'`;
@@ -48,7 +48,7 @@ function firstExtraction(api: string, key: string, sample: string | undefined): 
   return [
     `KEY=${key}`,
     `ANSWER=$(curl -sS --retry 5 ${api}/v1/extract ${header} -F ${shellWord(`file=@${sample ?? 'video.mp4'}`)} -F ${request})`,
-    // To be seen, above all when it is an error.
+    // Printed so that errors are visible.
     `printf '%s\\n' "$ANSWER"`,
     `JOB=$(printf %s "$ANSWER" | ${jobId})`,
     // Server-Sent Events, which end with the job.

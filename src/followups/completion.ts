@@ -1,7 +1,7 @@
 /**
- * The end of an extraction releases its `completion` job, which adds what follows: its webhook, its
- * voice message, its transcripts and the puts to its destinations. Their ids follow from the job's,
- * so a crash in between adds each once.
+ * When an extraction ends, its `completion` job adds the follow-ups: webhook, voice message,
+ * transcripts and deliveries to destinations. Their ids derive from the job's, so a crash in
+ * between adds each only once.
  */
 
 import { type Job, WaitingChildrenError } from 'bullmq';
@@ -18,7 +18,7 @@ interface CompletionOptions extends WorkerSettings {
 }
 
 interface CompletionConsumer {
-  /** Takes no more ends and waits `graceMs`; what is left is added by another worker. */
+  /** Takes no more ends and waits `graceMs`; another worker adds the rest. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ export function consumeCompletions(options: CompletionOptions): CompletionConsum
 
 async function complete(job: Job, token: string, { redis, followUps }: CompletionOptions): Promise<object> {
   const { jobId } = CompletionPayload.parse(job.data);
-  // A parent that is started while its child is unfinished would use up its tries.
+  // Starting a parent while its child is unfinished would use up its attempts.
   if (await job.moveToWaitingChildren(token)) {
     throw new WaitingChildrenError();
   }

@@ -1,6 +1,6 @@
 /**
- * What follows a job: added by workers, shown and replayed by the API. Each is a job of its own,
- * whose id follows from the job's, so that adding it twice changes nothing.
+ * A job's follow-ups: added by workers, shown and replayed by the API. Each is a job of its own
+ * whose id derives from the job's, so adding it twice changes nothing.
  */
 import type { Telemetry } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
@@ -27,7 +27,7 @@ import { FollowUpQueue } from './queue.ts';
 interface JobFollowUpsOptions {
   /** The caller closes it. */
   readonly redis: Redis;
-  /** How often a webhook is tried. */
+  /** Number of attempts for a webhook. */
   readonly webhookTries: number;
   /** How long the record of a job is kept, seconds. */
   readonly recordSeconds: number;
@@ -35,23 +35,23 @@ interface JobFollowUpsOptions {
   readonly telemetry?: Telemetry | undefined;
 }
 
-/** A job whose record vanished earlier could be followed a second time. */
+/** If a job's record vanished sooner, its follow-ups could be added twice. */
 const KEEP_LONGER_SECONDS = 24 * 60 * 60;
-/** Records that BullMQ removes at a time. */
+/** Records that BullMQ removes at once. */
 const REMOVE_LIMIT = 100;
-/** The kind counts the tries since the last part that was heard: BullMQ is to go on. */
+/** The kind counts attempts since the last transcribed part: BullMQ must not stop before. */
 const TRANSCRIPT_TRIES = 1_000_000;
 
 const kindOf = { voice: 'voice-message', transcript: 'transcript', destination: 'destination' } as const;
 type OtherQueue = keyof typeof kindOf;
 
-/** A set: the ids of the job's webhooks, and `<queue> <id>` of what else follows. */
+/** Set: the ids of the job's webhooks, and `<queue> <id>` of its other follow-ups. */
 const indexKey = (jobId: string): string => ownKey('deliveries', jobId);
 
-/** What a webhook says besides whose it is. */
+/** A webhook's content, without its owner and address. */
 type Event = Omit<WebhookPayload, 'version' | 'tenant' | 'jobId' | 'url' | 'eventTimeMs'>;
 type Sending = Omit<VoicePayload, 'version' | 'round'>;
-/** Of transcripts and puts. */
+/** Part of transcripts' and deliveries' payloads. */
 const OfOutput = TranscriptPayload.pick({ name: true }).partial();
 
 export class JobFollowUps {
@@ -81,7 +81,7 @@ export class JobFollowUps {
     await this.#redis.multi().sadd(key, member).expire(key, this.#keepSeconds).exec();
   }
 
-  /** Nothing where the job has no webhook. @param eventTimeMs when it happened; default now */
+  /** Does nothing if the job has no webhook. @param eventTimeMs when it happened; default now */
   async addWebhook({ jobId, payload }: JobRecord, event: Event, eventTimeMs = redisNow()): Promise<void> {
     const { tenant, options } = payload;
     if (options.webhook === undefined) return;
@@ -91,7 +91,7 @@ export class JobFollowUps {
     await this.queues.webhook.add(data.deliveryId, data.event, data, this.#webhookTries);
   }
 
-  /** Adds the webhook of a put that has ended. */
+  /** Adds the webhook of a delivery that has ended. */
   async addDestinationWebhook(
     record: JobRecord,
     name: string,
@@ -111,22 +111,22 @@ export class JobFollowUps {
     await this.queues[queue].add(id, verb, data, tries);
   }
 
-  /** Sends the result of a job into a chat: a note of a run, whose sender adds the next. */
+  /** Sends a job's result to a chat; for a run one note, whose sender adds the next. */
   async addVoice(sending: Sending): Promise<void> {
     const data: VoicePayload = { version: 1, round: 0, ...sending };
     const id = notePartId(data.sendId, data.part);
     await this.#add('voice', 'send', id, data, VOICE_SCHEDULE_SECONDS.length);
   }
 
-  /** Sends a finished result once more; from then on the job shows that sending. */
+  /** Sends a finished result again; the job then shows that message. */
   async resendVoice(sending: Sending): Promise<void> {
     await noteVoiceSend(this.#redis, sending.jobId, sending.sendId);
     await this.addVoice(sending);
   }
 
   /**
-   * Goes on with a run that a note of it stopped, from that note on.
-   * @returns false when that was sent to somebody else, or is no longer known
+   * Resumes a stopped run from the note that stopped it.
+   * @returns false if that went to another recipient or is unknown
    */
   async goOnWithVoice(
     sendId: string,
@@ -138,9 +138,9 @@ export class JobFollowUps {
     if (stored === undefined) return false;
     const { request, round } = VoicePayload.parse(stored.data);
     if (request.instance !== instance || request.number !== number) return false;
-    // Somebody else asked for it at the same moment.
+    // A concurrent request has already resumed it.
     if (stored.status === 'pending') return true;
-    // Whoever asks for it knows that nobody knows whether it was sent.
+    // The caller accepts that the note may already have been sent.
     await clearSending(this.#redis, partId);
     return this.queues.voice.replay(partId, { round: round + 1 });
   }
@@ -151,7 +151,7 @@ export class JobFollowUps {
   }
 
   /**
-   * Puts the file of an output, where it has a destination.
+   * Delivers an output's file, if it has a destination.
    * @param transcript that has just completed
    */
   async addPut({ jobId, payload }: JobRecord, name: string, transcript?: StoredTranscript): Promise<void> {
@@ -163,28 +163,28 @@ export class JobFollowUps {
     await this.#add('destination', 'put', destinationId(jobId, name), data, PUT_SCHEDULE_SECONDS.length);
   }
 
-  /** Answers false when the job has no such webhook. */
+  /** False if the job has no such webhook. */
   async replayWebhook(jobId: string, deliveryId: string): Promise<boolean> {
     const isOwn = (await this.#redis.sismember(indexKey(jobId), deliveryId)) === 1;
     return isOwn && (await this.queues.webhook.replay(deliveryId));
   }
 
-  /** Sends webhooks again that failed at this time or later; answers how many. */
+  /** Resends webhooks that failed at or after this time; answers how many. */
   async resendWebhooks(tenant: string, sinceMs: number): Promise<number> {
     const ids: string[] = [];
-    // Read to the end first: what is sent again leaves the list.
+    // Read completely first: a resent webhook leaves the list.
     for await (const { id, data } of this.queues.webhook.failedSince(sinceMs)) {
       if (WebhookPayload.parse(data).tenant === tenant) ids.push(id);
     }
     let resent = 0;
-    // Oldest first, as they would have come.
+    // Oldest first, in their original order.
     for (const id of ids.reverse()) {
       if (await this.queues.webhook.replay(id)) resent += 1;
     }
     return resent;
   }
 
-  /** Oldest first. @param bodyOf what is posted */
+  /** Oldest first. @param bodyOf the posted body */
   async list(
     jobId: string,
     bodyOf: (payload: WebhookPayload) => WebhookDelivery['body'],
@@ -215,7 +215,7 @@ export class JobFollowUps {
     return { atMs, delivery };
   }
 
-  /** How far the webhook of the job's end is. */
+  /** State of the webhook for the job's end. */
   async webhookState(jobId: string): Promise<WebhookState> {
     const { webhook } = this.queues;
     const id = webhookId(jobId);

@@ -1,44 +1,44 @@
-/** What the engine knows of a kind of follow-up, of a job or of an event of the gateway, and the schedules that kinds have. */
+/** A kind of follow-up, as the engine sees it, and the kinds' schedules. */
 import type { z } from 'zod';
 import type { Turn } from './places.ts';
 
 export interface Attempt {
-  /** 1 for the first; after a step it counts anew. */
+  /** Starts at 1, again after each step. */
   readonly number: number;
-  /** No further try follows this one. */
+  /** No attempt follows. */
   readonly last: boolean;
 }
 
-/** What became of a try. */
+/** The outcome of an attempt. */
 export type Tried<Result> = (
   | { readonly outcome: 'done'; readonly result: Result; readonly error?: string }
-  /** A part is done, and there are others. */
+  /** A part is done; more remain. */
   | { readonly outcome: 'step'; readonly error?: undefined }
   | { readonly outcome: 'retry'; readonly error: string; readonly retryAfterSeconds?: number | undefined }
   | { readonly outcome: 'final'; readonly error: string }
 ) & {
-  /** Undefined or null: no answer came. */
+  /** Undefined or null: no answer. */
   readonly httpStatus?: number | null | undefined;
-  /** Of the exchange alone; default: of the whole try. */
+  /** Duration of the exchange only; default: of the whole attempt. */
   readonly latencyMs?: number;
-  /** What it says of the host: one that answers 4xx works. Undefined: nothing. */
+  /** What it shows of the host: one that answers 4xx works. Undefined: nothing. */
   readonly host?: 'answered' | 'failed';
 };
 
-/** What is in one lane is tried one at a time, in its order. */
+/** A lane's deliveries are attempted one at a time, in order. */
 export interface Lane {
   readonly name: string;
   /** Compared as text. */
   readonly order: string;
-  /** Until when the others wait: for the first try, or until it is delivered or has failed. */
+  /** How long the others wait: until the first attempt, or until delivery or failure. */
   readonly until: 'first try' | 'end';
 }
 
 export interface FollowUpKind<Payload, Ready, Result> {
   readonly payload: z.ZodType<Payload>;
-  /** Asked before each try, so that what was set meanwhile holds. An end: nothing is tried. */
+  /** Called before each attempt, so that settings are current. An end skips the attempt. */
   readonly prepare: (payload: Payload) => Promise<Prepared<Ready, Result>>;
-  /** Rejects when `signal` aborts, with nothing spent. */
+  /** Rejects when `signal` aborts, without using up an attempt. */
   readonly try: (
     ready: Ready,
     payload: Payload,
@@ -46,28 +46,28 @@ export interface FollowUpKind<Payload, Ready, Result> {
     signal: AbortSignal,
   ) => Promise<Tried<Result>>;
   readonly schedule: Schedule;
-  /** Undefined where it is tried at once. */
+  /** Undefined if it needs no slot. */
   readonly turn?: (payload: Payload) => Promise<Turn | undefined>;
-  /** Undefined where none waits for another. */
+  /** Undefined if deliveries do not wait for one another. */
   readonly lane?: (payload: Payload) => Lane;
   /**
-   * Adds what follows in turn. Of a result before the end counts: after a crash it is added again,
-   * under the same id.
-   * @param result undefined: no try is left. Then the end stands in the record already, which is
-   *   what a webhook reads, and a crash between the two loses what follows
+   * Adds what comes next. Called with a result before the end is recorded: after a crash it is
+   * added again, under the same id.
+   * @param result undefined: no attempt is left. Then the end is already recorded, for a webhook to
+   *   read, and a crash in between loses what comes next
    */
   readonly ended?: (payload: Payload, result: Result | undefined, attempt: Attempt) => Promise<unknown>;
-  /** Whose change is published when the end stands in the record. */
+  /** The job whose change is published once the end is recorded. */
   readonly jobOf?: (payload: Payload) => string;
-  /** Removes what is of no use after the end. */
+  /** Removes what is useless after the end. */
   readonly tidy?: (payload: Payload) => Promise<unknown>;
-  /** How long the log of tries is kept; undefined keeps none. */
+  /** How long the log of attempts is kept; undefined keeps none. */
   readonly logSeconds?: number;
 }
 
 type Prepared<Ready, Result> = { readonly ready: Ready } | Tried<Result>;
 
-/** @throws the signal's reason when that aborts */
+/** @throws the signal's reason when it aborts */
 export async function tryOnce<Payload, Ready, Result>(
   kind: Pick<FollowUpKind<Payload, Ready, Result>, 'prepare' | 'try'>,
   payload: Payload,
@@ -80,29 +80,29 @@ export async function tryOnce<Payload, Ready, Result>(
 }
 
 /**
- * @param tries those that have ended, 1 or more
- * @param retryAfterSeconds what the receiver asked for, 0 where it did not
- * @returns ms from the end of the last try to the next; undefined when there is none
+ * @param tries completed attempts, 1 or more
+ * @param retryAfterSeconds as the receiver asked, or 0
+ * @returns ms from the end of the last attempt to the next; undefined if none follows
  */
 type Schedule = (tries: number, retryAfterSeconds: number) => number | undefined;
 
 /**
- * Ten tries over an hour (decisions C), seconds after the first. The second comes when the lease of
- * a gateway that died has run out (6 s, packages/kit/src/http/idempotency.ts): earlier it would
- * hear that the first one is still running.
+ * Ten attempts over an hour (decisions C), in seconds after the first. The second comes after a
+ * dead gateway's lease has expired (6 s, packages/kit/src/http/idempotency.ts): earlier, the
+ * gateway would report the first as still running.
  */
 export const VOICE_SCHEDULE_SECONDS = [0, 8, 20, 60, 180, 420, 900, 1500, 2400, 3600] as const;
-/** Three tries, as of a download: seconds after the first. */
+/** Three attempts, as for a download: seconds after the first. */
 export const PUT_SCHEDULE_SECONDS = [0, 1, 3] as const;
 
 const LONGEST_RETRY_AFTER_SECONDS = 60 * 60;
-/** Up to this part of a delay is added, so that not everybody meets a receiver that comes back. */
+/** Adds up to this share of a delay, so that a recovered receiver is not hit all at once. */
 const JITTER = 0.1;
 const DOUBLING_JITTER = 0.25;
 
 /**
- * As many tries as entries, seconds, at the distances between them: counted from the event, an
- * outage of ours would use up all tries at once. A receiver may ask for more patience.
+ * One attempt per entry, at the intervals between the entries in seconds: relative to the event,
+ * our own outage would use up all attempts. A receiver can ask for a longer delay.
  */
 export function scheduled(seconds: readonly number[]): Schedule {
   return (tries, retryAfterSeconds) =>
@@ -115,7 +115,7 @@ function retryDelayMs(scheduleSeconds: readonly number[], tries: number, retryAf
   return Math.round(seconds * 1000 * (1 + Math.random() * JITTER));
 }
 
-/** Twice the distance each time, up to the longest one. */
+/** Doubles the delay each time, up to the longest. */
 export function doubling(options: {
   readonly firstMs: number;
   readonly longestMs: number;

@@ -1,24 +1,24 @@
 /**
- * Lanes in which deliveries are tried one after the other, in their order. One that has to wait
- * gives its place in the worker back: its job is delayed, and promoted when its turn comes. So a
- * receiver that hangs keeps one place busy, however much waits for it. Lanes live in one process:
- * whoever consumes the queue has to be alone.
+ * Lanes, in which deliveries are attempted one at a time and in order. A waiting delivery frees its
+ * worker slot: its job is delayed, and promoted in its turn. So a hanging receiver blocks a single
+ * slot, however much waits for it. Lanes live in one process, which must be the queue's only
+ * consumer.
  */
 import type { Lane } from './kind.ts';
 
 interface Waiting {
   readonly order: string;
-  /** Resolves when the job is delayed, so that it can be promoted. */
+  /** Resolves once the job is delayed and can be promoted. */
   readonly parked: Promise<unknown>;
 }
 
 interface LaneState {
-  /** The job that is being tried, or is to come next. */
+  /** The job being attempted, or the next one. */
   holder: string;
   readonly waiting: Map<string, Waiting>;
 }
 
-/** If nobody promotes a job, it comes by itself: of a lane three a second at most. */
+/** Without promotion a job returns by itself; for a lane at most three per second. */
 const PATIENCE_MS = 30_000;
 const PATIENCE_PER_JOB_MS = 300;
 
@@ -26,12 +26,12 @@ export class Lanes {
   readonly #lanes = new Map<string, LaneState>();
   readonly #promote: (jobId: string) => Promise<boolean>;
 
-  /** @param promote ends the delay of a job; answers false when there is no such job any more */
+  /** @param promote ends a job's delay; answers false if the job is gone */
   constructor(promote: (jobId: string) => Promise<boolean>) {
     this.#promote = promote;
   }
 
-  /** Whether it is the job's turn, which it keeps until `leave`; otherwise it has to `wait`. */
+  /** Whether it is the job's turn, which lasts until `leave`; otherwise it must `wait`. */
   enter({ name }: Lane, jobId: string): boolean {
     const lane = this.#lanes.get(name);
     if (lane === undefined) {
@@ -40,7 +40,7 @@ export class Lanes {
     return lane === undefined || lane.holder === jobId;
   }
 
-  /** Called at once after `enter` said no. @param park delays the job by so many ms */
+  /** Call at once after `enter` refused. @param park delays the job by this many ms */
   wait({ name, order }: Lane, jobId: string, park: (ms: number) => Promise<unknown>): Promise<unknown> {
     const waiting = this.#lanes.get(name)?.waiting;
     const parked = park(PATIENCE_MS + PATIENCE_PER_JOB_MS * (waiting?.size ?? 0));
@@ -48,7 +48,7 @@ export class Lanes {
     return parked;
   }
 
-  /** Gives the lane to the first of those that wait. */
+  /** Gives the lane to the first waiting job. */
   leave(name: string, jobId: string): void {
     const lane = this.#lanes.get(name);
     if (lane?.holder !== jobId) {
@@ -65,7 +65,7 @@ export class Lanes {
       .then(() => this.#promote(next.jobId))
       .then(
         (isThere) => isThere || this.leave(name, next.jobId),
-        // It comes by itself when its delay is over.
+        // It returns by itself after its delay.
         () => undefined,
       );
   }

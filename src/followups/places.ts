@@ -1,9 +1,8 @@
 /**
- * Places for what is sent to others: how many tries a key and a host may have under way at once, in
- * all processes together. Whoever finds none gives its place in the worker back: its job is
- * delayed, and promoted when its turn comes; keys and hosts take turns. A host that keeps failing
- * is probed by one try at a time. A place is a lease, so one whose process died comes back by
- * itself.
+ * Slots limit concurrent attempts for each key and host, across all processes. Without a free slot
+ * a job leaves its worker: it is delayed, and promoted in its turn; keys and hosts alternate. A
+ * host that keeps failing gets one attempt at a time. A slot is a lease, so a dead process's slot
+ * expires.
  */
 
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -13,15 +12,15 @@ import { z } from 'zod';
 import type { QueueName } from '../jobs/names.ts';
 
 interface PlaceSet {
-  /** Places of the same name are the same places. */
+  /** Equal names share the same slots. */
   readonly name: QueueName | 'voice-delay';
   readonly perKey: number;
   readonly perHost: number;
-  /** After this a place is free again, whatever became of its holder: longer than any try. */
+  /** Longer than any attempt: then the slot is free again, whatever happened to its holder. */
   readonly leaseMs: number;
 }
 
-/** Whose try it is and to whom, so that keys and hosts take turns. */
+/** The sender and receiver of an attempt, so that keys and hosts alternate. */
 export interface Turn {
   /** Without spaces: a key or an instance. */
   readonly key: string;
@@ -34,11 +33,11 @@ interface Claim extends Turn {
   readonly jobId: string;
 }
 
-/** Tries in a row that a host fails until it is probed. */
+/** Failures in a row after which a host is only probed. */
 const FAILING_AFTER = 3;
-/** How long it is known that a host fails: longer than the longest distance between two tries. */
+/** How long a failing host is remembered: longer than the longest interval between attempts. */
 const REMEMBERED_SECONDS = 2 * 24 * 60 * 60;
-/** If nobody promotes a job, it comes by itself: three a second at most. */
+/** Without promotion a job returns by itself; at most three per second. */
 const PATIENCE_MS = 30_000;
 const PATIENCE_PER_JOB_MS = 300;
 
@@ -51,16 +50,16 @@ export class TryPlaces {
   readonly #redis: Redis;
   readonly #end: (jobId: string) => Promise<unknown>;
 
-  /** @param promote ends the delay of a job */
+  /** @param promote ends a job's delay */
   constructor(redis: Redis, promote: (jobId: string) => Promise<unknown>) {
     this.#redis = redis;
     this.#end = promote;
   }
 
   /**
-   * Whether the try may begin; it then has to `leave`. Otherwise its job was delayed, and the
-   * worker lets it go.
-   * @param park delays the job by so many ms
+   * Whether the attempt can start; it must then `leave`. Otherwise its job was delayed, and the
+   * worker drops it.
+   * @param park delays the job by this many ms
    */
   async take(claim: Claim, park: (ms: number) => Promise<unknown>): Promise<boolean> {
     const before = await this.#take(claim);
@@ -76,7 +75,7 @@ export class TryPlaces {
     return false;
   }
 
-  /** @param host what the try says of its host; undefined: nothing */
+  /** @param host what the attempt shows of its host; undefined: nothing */
   async leave(claim: Claim, host: 'answered' | 'failed' | undefined): Promise<void> {
     const args = [...argsOf(claim), host ?? '', REMEMBERED_SECONDS];
     const admitted = Admitted.parse(await leave.run(this.#redis, [placesKey(claim.places.name)], args));
@@ -87,7 +86,7 @@ export class TryPlaces {
     return z.int().parse(await take.run(this.#redis, [placesKey(claim.places.name)], argsOf(claim)));
   }
 
-  /** One that cannot be promoted comes by itself. */
+  /** A job whose promotion fails returns by itself. */
   async #promote(jobId: string): Promise<void> {
     await this.#end(jobId).catch(() => undefined);
   }
@@ -103,7 +102,7 @@ function placesKey(name: PlaceSet['name']): string {
 
 const FailingHost = z.object({ failures: z.coerce.number(), since: z.coerce.number() });
 
-/** Since when the host keeps failing, ms since the epoch; undefined where it does not. */
+/** When the host began to fail, ms since the epoch; undefined if it does not. */
 export async function failingSinceMs(
   redis: Redis,
   name: PlaceSet['name'],

@@ -1,4 +1,4 @@
-/** One signed POST to a webhook (Standard Webhooks 1.0.0), through the outbound guard or to the operator's own address. */
+/** One signed POST (Standard Webhooks 1.0.0), through the outbound guard or to the operator. */
 
 import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
@@ -30,7 +30,7 @@ interface PostAnswer {
 export type Post = (request: PostRequest) => Promise<PostAnswer>;
 
 export interface Webhook {
-  /** The webhook-id: the same for every try and every replay. */
+  /** The webhook-id: the same for every attempt and every replay. */
   readonly id: string;
   readonly url: string;
   readonly body: string;
@@ -42,7 +42,7 @@ export interface Webhook {
 
 const TIMEOUT_MS = 15_000;
 
-/** Scheme, host and port: what fails together. */
+/** Scheme, host and port: these fail together. */
 export const hostOf = (url: string): string => new URL(url).origin;
 
 /** @throws as `post` */
@@ -64,7 +64,7 @@ export function postWebhook(
   });
 }
 
-/** The operator's address may be private: the guard is for addresses that others chose. */
+/** The operator's address can be private; the guard is for addresses chosen by others. */
 export const postToOperator: Post = async ({ url, headers, body, timeoutMs, signal }) => {
   const startedAt = performance.now();
   using limit = deadline(timeoutMs, { signal });
@@ -88,26 +88,26 @@ export const postToOperator: Post = async ({ url, headers, body, timeoutMs, sign
 
 interface WebhookTry {
   readonly post: Post;
-  /** Answers besides 2xx after which no try follows. */
+  /** Answers other than 2xx that end the attempts. */
   readonly finalStatuses: ReadonlySet<number>;
   readonly logger: Logger;
-  /** What the log names it by. */
+  /** How the log identifies it. */
   readonly about: object;
   readonly event: string;
-  /** Undefined where tries are not counted. */
+  /** Undefined if attempts are not counted. */
   readonly observed?: {
     readonly as: Parameters<Observer['webhookTried']>[0];
     readonly observer: Observer;
   };
-  /** Undefined where receivers get nothing of a trace. */
+  /** Undefined if receivers get no trace headers. */
   readonly tracing?: Tracing | undefined;
 }
 
 export const GONE = 410;
-/** Under way at once in all processes; a try takes 15 s at most, and its preparation little. */
+/** Concurrent attempts of all processes; one takes 15 s at most, its preparation little. */
 export const WEBHOOK_PLACES = { perKey: 16, perHost: 8, leaseMs: 30_000 };
 
-/** One try of a webhook: posted, counted, and what its answer means. */
+/** One attempt at a webhook: posts it, counts it, and interprets the answer. */
 export async function tryWebhook(
   webhook: Webhook,
   { last }: Attempt,
@@ -132,7 +132,7 @@ export async function tryWebhook(
 }
 
 interface Answer {
-  /** Null where none came. */
+  /** Null without an answer. */
   readonly httpStatus: number | null;
   /** Undefined for 2xx. */
   readonly error?: string;

@@ -1,4 +1,4 @@
-/** The producers' side of the engine, by BullMQ's public interface alone, and a log of the tries, of which BullMQ keeps the last one only. */
+/** The engine's producers, on BullMQ's public API, and a log of attempts: BullMQ keeps just one. */
 
 import { Job, type KeepJobs, type Queue, type Telemetry } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
@@ -16,21 +16,21 @@ interface FollowUpQueueOptions {
   readonly name: QueueName;
   /** The caller closes it. */
   readonly redis: Redis;
-  /** How long what has ended can be looked at and replayed. */
+  /** How long an ended follow-up can be read and replayed. */
   readonly keep: { readonly delivered: KeepJobs; readonly failed: KeepJobs };
   readonly logger: Logger;
   readonly telemetry?: Telemetry | undefined;
 }
 
 interface StoredFollowUp {
-  /** Of its job. */
+  /** The job's id. */
   readonly id: string;
   readonly name: string;
   readonly data: unknown;
   readonly status: DeliveryProgress['status'];
-  /** Of the last try that failed. */
+  /** Error of the last failed attempt. */
   readonly lastError: string | null;
-  /** Those that have ended. */
+  /** Completed attempts. */
   readonly tries: number;
   readonly isDelayed: boolean;
   /** ms since the epoch. */
@@ -54,7 +54,7 @@ export class FollowUpQueue {
     this.#queue = openQueue(name, redis, logger, telemetry);
   }
 
-  /** The id makes it one, however often it is added. @param tries at most */
+  /** The id makes it unique, however often it is added. @param tries at most */
   async add(id: string, name: string, data: object, tries: number): Promise<void> {
     await this.#queue.add(name, data, {
       jobId: id,
@@ -72,7 +72,7 @@ export class FollowUpQueue {
     return job && stored(job, false);
   }
 
-  /** How far it is, as its owner is shown it; undefined when there is no such follow-up. */
+  /** Its progress as shown to its owner; undefined if there is none. */
   async look(id: string): Promise<{ stored: StoredFollowUp; progress: DeliveryProgress } | undefined> {
     const [found, attempts] = await Promise.all([this.find(id), this.log.read(id)]);
     if (found === undefined) return undefined;
@@ -80,7 +80,7 @@ export class FollowUpQueue {
     const progress = {
       deliveryId: id,
       status: found.status,
-      // Null also while an attempt is under way.
+      // Also null during an attempt.
       nextAttemptAt:
         nextAtMs === undefined || nextAtMs < redisNow() ? null : new Date(nextAtMs).toISOString(),
       attempts: attempts.map(({ nextAtMs: _, ...attempt }) => attempt),
@@ -89,8 +89,8 @@ export class FollowUpQueue {
   }
 
   /**
-   * Tries it once more, at once. What has ended gets the whole schedule again; what is pending goes
-   * on with the tries that it has left. Answers false when there is no such follow-up.
+   * Attempts it again at once. An ended one gets the whole schedule again, a pending one keeps its
+   * remaining attempts. False if there is no such follow-up.
    * @param changes of its payload
    */
   async replay(id: string, changes: object = {}): Promise<boolean> {
@@ -102,7 +102,7 @@ export class FollowUpQueue {
     await job.updateData({ ...job.data, ...changes, notBeforeMs: undefined });
     if (state === 'completed' || state === 'failed') {
       const again = job.retry(state, { resetAttemptsMade: true, resetAttemptsStarted: true });
-      // Somebody else may have asked for it at the same moment.
+      // A concurrent request may have done the same.
       await again.catch(async (error) => {
         if ((await job.getState()) === state) throw error;
       });
@@ -112,7 +112,7 @@ export class FollowUpQueue {
     return true;
   }
 
-  /** Ends the wait of a follow-up. Answers false when there is none any more. */
+  /** Ends a follow-up's delay. False if it no longer exists. */
   async promote(id: string): Promise<boolean> {
     const job = await Job.fromId(this.#queue, id);
     if (job !== undefined && (await job.isDelayed())) {
@@ -121,7 +121,7 @@ export class FollowUpQueue {
     return job !== undefined && job.finishedOn === undefined;
   }
 
-  /** What failed at this time or later, newest first. */
+  /** Failures at or after this time, newest first. */
   async *failedSince(sinceMs: number): AsyncGenerator<StoredFollowUp> {
     for (let from = 0; ; from += PAGE) {
       const jobs = await this.#queue.getJobs(['failed'], from, from + PAGE - 1);
@@ -133,7 +133,7 @@ export class FollowUpQueue {
     }
   }
 
-  /** What is shown of the host of this address; nothing where it does not keep failing. */
+  /** State of the address's host; empty unless it keeps failing. */
   async failingHost(url: string): Promise<Pick<DeliveryProgress, 'host'>> {
     const sinceMs = await failingSinceMs(this.#options.redis, this.name, hostOf(url));
     return sinceMs === undefined
@@ -141,12 +141,12 @@ export class FollowUpQueue {
       : { host: { state: 'failing', since: new Date(sinceMs).toISOString() } };
   }
 
-  /** Everything that was not delivered and has not failed. */
+  /** All that is neither delivered nor failed. */
   async *unfinished(): AsyncGenerator<StoredFollowUp> {
     for (const state of UNFINISHED) {
       for (let from = 0; ; from += PAGE) {
         const jobs = await this.#queue.getJobs([state], from, from + PAGE - 1, true);
-        // One that was removed while the page was read is left out by BullMQ.
+        // BullMQ omits jobs removed while the page was read.
         for (const job of jobs) {
           yield stored(job, state === 'delayed');
         }
@@ -162,12 +162,12 @@ export class FollowUpQueue {
   }
 }
 
-/** A kind may end without an error and say in its result that it has failed. */
+/** A kind can end without an error and report failure in its result. */
 const Result = z.object({ status: z.enum(['failed', 'unknown']) });
 
 function stored(job: Job, isDelayed: boolean): StoredFollowUp {
   const { returnvalue, finishedOn } = job;
-  // What a later try made good leaves its failure behind, so success is looked for first.
+  // A later success keeps the earlier failure, so check success first.
   const hasEnded = returnvalue !== null && returnvalue !== undefined;
   const isDelivered = hasEnded && !Result.safeParse(returnvalue).success;
   return {
@@ -183,7 +183,7 @@ function stored(job: Job, isDelayed: boolean): StoredFollowUp {
 }
 
 const LoggedAttempt = DeliveryAttempt.extend({
-  /** When the next try was due; absent when there was none. */
+  /** When the next attempt was due; absent if none was. */
   nextAtMs: z.number().optional(),
 });
 type LoggedAttempt = z.infer<typeof LoggedAttempt>;
@@ -197,7 +197,7 @@ class AttemptLog {
     this.#queue = queue;
   }
 
-  /** Ids of webhooks came first; those of other queues may be the same. */
+  /** Webhook ids came first, without a prefix; other queues' ids can be the same. */
   #key(id: string): string {
     const isOfWebhook = this.#queue === 'webhook' || this.#queue === 'gateway-webhook';
     return isOfWebhook ? ownKey('attempts', id) : ownKey('attempts', this.#queue, id);

@@ -1,7 +1,6 @@
 /**
- * The one engine for all that follows: whose and how is a `FollowUpKind`. A try that was cut off by
- * the death of its process is made again when its lock has run out, so a receiver may hear of an
- * event twice.
+ * The engine of all follow-ups; a `FollowUpKind` supplies their behavior. An attempt cut off by the
+ * death of its process is repeated when its lock expires, so a receiver can get an event twice.
  */
 import { DelayedError, type Job, UnrecoverableError, WaitingError, type Worker } from 'bullmq';
 import { redisNow } from 'soundpost-kit/redis/clock';
@@ -13,17 +12,17 @@ import { TryPlaces, type Turn } from './places.ts';
 import type { FollowUpQueue } from './queue.ts';
 
 interface FollowUpWorkerOptions<Payload, Ready, Result> extends WorkerSettings {
-  /** Holds what is tried. The caller closes it. */
+  /** The follow-ups' queue. The caller closes it. */
   readonly queue: FollowUpQueue;
-  /** Of a job, by its name. */
+  /** By the job's name. */
   readonly kindOf: (jobName: string) => FollowUpKind<Payload, Ready, Result>;
-  /** Whether no other process consumes the queue: kinds with lanes need it. */
+  /** Whether no other process consumes the queue, as kinds with lanes require. */
   readonly isAlone: boolean;
-  /** Tries at a time, of all keys and hosts together. */
+  /** Concurrent attempts, for all keys and hosts. */
   readonly concurrency: number;
 }
 
-/** What a caller is told of a try that failed by our own fault. */
+/** What callers see of an attempt that failed through our fault. */
 const OWN_FAULT = 'the service could not make this attempt';
 
 class TryAgain extends Error {
@@ -48,13 +47,12 @@ export class FollowUpWorker<Payload, Ready, Result> {
     this.#lanes = new Lanes(promote);
     this.#places = new TryPlaces(redis, promote);
     this.#worker = openWorker(queue.name, (job, token = '') => this.#process(job, token), options, {
-      // One that is alone takes its lanes over first.
+      // A sole consumer takes over its lanes first.
       autorun: !options.isAlone,
       concurrency: options.concurrency,
       settings: { backoffStrategy: (_tries, _type, error, job) => this.#backoffMs(error, job) },
     });
-    // Only now: what comes next must not overtake in Redis either, and whoever watches a job reads
-    // its record.
+    // Only now: follow-ups must not overtake in Redis, and watchers of a job read its record.
     this.#worker.on('completed', (job) => this.#onEnd(job, true));
     this.#worker.on('failed', (job) => job && this.#onEnd(job, false));
   }
@@ -70,7 +68,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     return worker;
   }
 
-  /** Begins no try any more; those under way after `graceMs` are broken off, and made by others. */
+  /** Starts no more attempts; after `graceMs` aborts running ones, which others then repeat. */
   async close(graceMs: number): Promise<void> {
     const giveUp = (): void => this.#closing.abort(new Error('interrupted by a shutdown'));
     await closeWorker(this.#worker, graceMs, giveUp);
@@ -93,7 +91,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     const tried = await this.#inTurn(turn, jobId, () => this.#try(kind, payload, job)).catch(
       async (error: unknown) => {
         if (!this.#closing.signal.aborted) throw error;
-        // It costs no try.
+        // Uses up no attempt.
         await job.moveToWait(token);
         throw new WaitingError();
       },
@@ -102,7 +100,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
       case 'done':
         return tried.result;
       case 'step':
-        // Behind those that wait: what is long holds no place for hours.
+        // Behind the waiting ones: a long delivery must not hold a slot for hours.
         await park(0);
         throw new DelayedError();
       case 'retry':
@@ -123,12 +121,12 @@ export class FollowUpWorker<Payload, Ready, Result> {
       host = tried.host;
       return tried;
     } finally {
-      // What was tried is not tried again because its place could not be given back: that runs out.
+      // A failure to free the slot must not repeat the attempt: the slot expires.
       if (turn !== undefined) await this.#places.leave({ ...turn, jobId }, host).catch(() => undefined);
     }
   }
 
-  /** Tried once, logged, and what follows of it added. */
+  /** Makes an attempt, logs it, and adds what comes next. */
   async #try(kind: FollowUpKind<Payload, Ready, Result>, payload: Payload, job: Job) {
     const { signal } = this.#closing;
     const number = triesOf(job) + 1;
@@ -148,12 +146,12 @@ export class FollowUpWorker<Payload, Ready, Result> {
       const nextAtMs = delayMs === undefined ? undefined : Date.now() + delayMs;
       const entry = { at: new Date(startedMs).toISOString(), httpStatus, latencyMs, error, nextAtMs };
       await queue.log.add(job.id ?? '', entry, kind.logSeconds).catch((cause: Error) =>
-        // Nobody is sent anything twice for it.
+        // A lost log entry must not cause a resend.
         logger.warn({ error: cause.message }, 'a try could not be logged'),
       );
     }
     if (tried.outcome === 'done') await kind.ended?.(payload, tried.result, attempt);
-    // Its tries count anew from here.
+    // Attempts are counted anew from here.
     if (tried.outcome === 'step' && number > 1) {
       await job.updateData({ ...job.data, triesBefore: job.attemptsMade });
     }
@@ -161,7 +159,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     return delayMs === undefined ? { ...tried, outcome: 'final' as const } : { ...tried, delayMs };
   }
 
-  /** What failed outside of a try is made again by the schedule. -1 ends the tries. */
+  /** Reschedules failures outside of an attempt. -1 ends the attempts. */
   #backoffMs(error: unknown, job: Pick<Job, 'name' | 'data' | 'attemptsMade'> | undefined): number {
     if (error instanceof TryAgain || job === undefined) {
       return error instanceof TryAgain ? error.delayMs : -1;
@@ -174,7 +172,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     const kind = kindOf(job.name);
     const { data: payload } = kind.payload.safeParse(job.data);
     if (payload === undefined) return;
-    // Otherwise another try follows.
+    // Otherwise another attempt follows.
     const hasEnded = isDone || job.finishedOn !== undefined;
     const lane = kind.lane?.(payload);
     if (lane !== undefined && (hasEnded || lane.until === 'first try')) {
@@ -190,7 +188,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     after().catch((error: Error) => logger.warn({ error: error.message }, `after a ${queue.name}`));
   }
 
-  /** Reserves each lane for its first, wherever the process before left it. */
+  /** Reserves each lane for its first job, whatever state the previous process left. */
   async #takeOverLanes(): Promise<void> {
     const { queue, kindOf } = this.#options;
     const waiting: { id: string; isParked: boolean; isNew: boolean; lane: Lane }[] = [];
@@ -214,7 +212,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
   }
 }
 
-/** Tries that have ended since the last step. */
+/** Completed attempts since the last step. */
 function triesOf({ data, attemptsMade }: Pick<Job, 'data' | 'attemptsMade'>): number {
   return attemptsMade - Number(data.triesBefore ?? 0);
 }

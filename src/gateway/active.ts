@@ -1,4 +1,4 @@
-/** What only the process does that has the gateway's lease: constructs, wires, starts, closes. */
+/** The process with the gateway's lease: constructs, wires, starts, closes. */
 import type { Logger } from 'soundpost-base/logger';
 import { Instances } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
@@ -32,34 +32,45 @@ import { Webhooks } from './webhooks/webhooks.ts';
 const SEND_TIMEOUT_MS = 30_000;
 const WEBHOOK_SCHEDULE_SECONDS = [0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
-export async function startActive(
-  options: GatewayOptions & {
-    readonly redis: Redis;
-    readonly lease: Lease;
-    readonly audit: AuditLog;
-    /** Absolute base of the gateway, without a slash at the end. */
-    readonly publicUrl: string;
-    /** Aborted when the process stops. */
-    readonly stopping: AbortSignal;
-  },
-) {
-  const {
-    redis,
-    lease,
-    storage,
-    probes,
-    outbound,
-    tools,
-    workspaces,
-    publicUrl,
-    audit,
-    logger,
-    observer,
-    tracing,
-  } = options;
+type ActiveOptions = GatewayOptions & {
+  readonly redis: Redis;
+  readonly lease: Lease;
+  readonly audit: AuditLog;
+  /** Absolute base URL without trailing slash. */
+  readonly publicUrl: string;
+  /** Aborted when the process stops. */
+  readonly stopping: AbortSignal;
+};
+
+export async function startActive(options: ActiveOptions) {
+  const { services, incoming, sweeper } = wire(options);
+  const { redis, instances, sessions, deliveries, events } = services;
+  const app = createApp(services);
+
+  const close = async (): Promise<void> => {
+    sweeper.close();
+    await Promise.all([events.close(), sessions.close()]);
+    await deliveries.close();
+  };
+  try {
+    await deliveries.start();
+    await events.start();
+    await seedFirstInstance(redis, instances);
+    await sessions.start(incoming);
+    sweeper.start();
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { app, instanceStates: () => sessions.present(), close };
+}
+
+function wire(options: ActiveOptions) {
+  const { redis, lease, storage, probes, outbound, tools, workspaces } = options;
+  const { publicUrl, audit, logger, observer, tracing } = options;
   const closing = AbortSignal.any([options.stopping, lease.lost]);
   const keepSeconds = options.mediaTtlSeconds;
-  /** For what blocks its connection. */
+  /** For blocking commands. */
   const connect = (): Redis =>
     connectRedis({ url: options.redisUrl, tls: options.redisTls, role: 'worker', logger });
 
@@ -70,27 +81,8 @@ export async function startActive(
   const media = new MediaStore({ redis, storage, publicUrl, keepSeconds, logger });
   const notes = new VoiceNotes({ media, outbound, tools });
 
-  const loopback = createLoopbackTransport({
-    redis,
-    log,
-    instances,
-    publicUrl,
-    keepSeconds,
-    lease,
-    logger,
-  });
-  const xmpp = onDemand('xmpp', async () => {
-    const { createXmppTransport } = await import('soundpost-chat-xmpp/xmpp-transport');
-    return createXmppTransport({ redis, outbound, log, lease, logger });
-  });
-  const whatsapp = onDemand('whatsapp', async () => {
-    const { createWhatsAppTransport } = await import('soundpost-chat-whatsapp/whatsapp-transport');
-    return createWhatsAppTransport({
-      ...{ redis, outbound, sealer, workspaces, lease, log, logger },
-      version: options.whatsappVersion,
-    });
-  });
-  const sessions = new Sessions({ instances, transports: [loopback, xmpp, whatsapp], lease, logger });
+  const transports = transportsOf(options, { instances, log, sealer });
+  const sessions = new Sessions({ instances, transports, lease, logger });
 
   const order = new OutgoingOrder();
   const rate = new SendRate(redis, options.sendsPerMinute);
@@ -135,27 +127,39 @@ export async function startActive(
     trustProxy: options.trustProxy ?? 0,
     corsOrigins: options.corsOrigins ?? [],
   };
-  const app = createApp(services);
-
-  const close = async (): Promise<void> => {
-    sweeper.close();
-    await Promise.all([events.close(), sessions.close()]);
-    await deliveries.close();
-  };
-  try {
-    await deliveries.start();
-    await events.start();
-    await seedFirstInstance(redis, instances);
-    await sessions.start(incoming);
-    sweeper.start();
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return { app, instanceStates: () => sessions.present(), close };
+  return { services, incoming, sweeper };
 }
 
-/** A gateway that never had an instance begins with one, so that the first message needs no preparation. */
+function transportsOf(
+  options: ActiveOptions,
+  { instances, log, sealer }: { instances: Instances; log: MessageLog; sealer: Sealer },
+): Transport[] {
+  const { redis, lease, outbound, workspaces, publicUrl, logger } = options;
+  const keepSeconds = options.mediaTtlSeconds;
+  const loopback = createLoopbackTransport({
+    redis,
+    log,
+    instances,
+    publicUrl,
+    keepSeconds,
+    lease,
+    logger,
+  });
+  const xmpp = onDemand('xmpp', async () => {
+    const { createXmppTransport } = await import('soundpost-chat-xmpp/xmpp-transport');
+    return createXmppTransport({ redis, outbound, log, lease, logger });
+  });
+  const whatsapp = onDemand('whatsapp', async () => {
+    const { createWhatsAppTransport } = await import('soundpost-chat-whatsapp/whatsapp-transport');
+    return createWhatsAppTransport({
+      ...{ redis, outbound, sealer, workspaces, lease, log, logger },
+      version: options.whatsappVersion,
+    });
+  });
+  return [loopback, xmpp, whatsapp];
+}
+
+/** Gives a new gateway its first instance, so that it can send without setup. */
 async function seedFirstInstance(redis: Redis, instances: Instances): Promise<void> {
   const seeded = gatewayKey('seeded');
   if ((await redis.exists(seeded)) === 1) {
@@ -165,7 +169,7 @@ async function seedFirstInstance(redis: Redis, instances: Instances): Promise<vo
     try {
       await instances.create({ instanceName: 'main', transport: 'loopback' });
     } catch (error) {
-      // Another process was quicker.
+      // Another process was faster.
       if (!(error instanceof GatewayError && error.code === 'name_in_use')) {
         throw error;
       }
@@ -174,7 +178,7 @@ async function seedFirstInstance(redis: Redis, instances: Instances): Promise<vo
   await redis.set(seeded, '1');
 }
 
-// A transport whose code and packages are loaded with the first instance on its network.
+// A transport whose code and packages are loaded with its first instance.
 
 function onDemand(kind: TransportKind, load: () => Promise<Transport>): Transport {
   let reports: TransportReports | undefined;
@@ -207,7 +211,7 @@ function onDemand(kind: TransportKind, load: () => Promise<Transport>): Transpor
   };
 }
 
-// Removes what is no longer kept, at the start and every hour.
+// Removes expired data, at the start and every hour.
 
 const INTERVAL_MS = 60 * 60 * 1000;
 
@@ -221,7 +225,7 @@ class Sweeper {
     this.#logger = logger;
   }
 
-  /** Does not wait for the first time: whoever takes over serves meanwhile. */
+  /** Does not wait for the first sweep, so that a takeover can serve at once. */
   start(): void {
     this.#timer = setInterval(() => this.#sweep(), INTERVAL_MS);
     void this.#sweep();

@@ -1,4 +1,4 @@
-/** Which path leads where. The order matters: what needs no key, then the key, then everything else. */
+/** Order of the middleware: routes without a key, the key check, all other routes. */
 
 import type { Express, Request, RequestHandler } from 'express';
 import helmet from 'helmet';
@@ -21,7 +21,7 @@ import { settingsRoutes } from './routes/settings.ts';
 import { webhookRoutes } from './routes/webhook.ts';
 import type { GatewayServices } from './services.ts';
 
-/** Every route that needs a key: what is mounted, and what the OpenAPI document tells of. */
+/** Every route that needs a key, as mounted and as in the OpenAPI document. */
 export function keyedRoutes(services: GatewayServices): Route[] {
   return [
     ...sendAudioRoutes(services),
@@ -58,7 +58,7 @@ export function createApp(services: GatewayServices): Express {
   app.use('/inbox/api', inboxRoutes(services));
   app.use('/inbox', inboxPage());
 
-  // Before the key: a browser asks first, and without it.
+  // Before the key: a browser's preflight has none.
   app.use(gatewayFromElsewhere(corsOrigins));
   app.use(access.requireKey);
   mount(app, routes, {
@@ -77,7 +77,7 @@ export function createApp(services: GatewayServices): Express {
   return app;
 }
 
-/** The instance that the path names, or, where it names none, the one whose token the caller has. */
+/** The instance in the path, or else that of the caller's token. */
 async function admitted(route: Route, request: Request, access: Access): Promise<Instance | undefined> {
   if (route.access === 'gateway') {
     access.requireGatewayKey(request);
@@ -85,9 +85,9 @@ async function admitted(route: Route, request: Request, access: Access): Promise
   return route.path.endsWith('/:instance') ? access.requireInstance(request) : access.ownInstance(request);
 }
 
-/** Where an invitation leads whoever clicks on it: into the inbox, which asks who enters the group. */
+/** Opens an invitation link in the inbox, which asks who joins the group. */
 const openInvitation: RequestHandler = (request, response) => {
-  // Relative, because a proxy may have put the gateway below a path.
+  // Relative, because a proxy may mount the gateway below a path.
   response.redirect(302, `../inbox?invite=${encodeURIComponent(String(request.params.code))}`);
 };
 
@@ -101,14 +101,14 @@ function securityHeaders(): RequestHandler {
         styleSrc: ["'self'"],
         imgSrc: ["'self'"],
         connectSrc: ["'self'"],
-        // The page decrypts the media and hands the player a blob.
+        // The page decrypts media and plays them as blobs.
         mediaSrc: ['blob:'],
         baseUri: ["'none'"],
         formAction: ["'none'"],
         frameAncestors: ["'none'"],
       },
     },
-    // Whether there is TLS in front is the proxy's to say.
+    // Only the proxy in front knows whether there is TLS.
     strictTransportSecurity: false,
     referrerPolicy: { policy: 'no-referrer' },
   });

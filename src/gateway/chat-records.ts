@@ -1,4 +1,4 @@
-/** The chats of an instance: those of the log, those that the network remembers, and the rest of the address book. */
+/** An instance's chats: from the log, from the network, and the rest of its address book. */
 
 import { parseAddress } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';
@@ -7,16 +7,16 @@ import { messageAnswer } from 'soundpost-chat/message-record';
 import type { Chat, Session } from 'soundpost-chat/transport';
 import type { ChatRecord } from 'soundpost-contract/gateway-operations';
 
-/** Among these a name is looked for. */
+/** Messages searched for a name. */
 const RECENT_MESSAGES = 20;
 
-/** A chat with its last message; `updatedAtMs` is null where nobody knows of one. */
+/** A chat with its last message; `updatedAtMs` is null if there is none. */
 interface ChatOverview extends Chat {
   readonly updatedAtMs: number | null;
   readonly unreadCount: number;
 }
 
-/** Chats with messages first, the newest at the top. */
+/** Chats with messages first, newest at the top. */
 export async function listChats(
   instance: Instance,
   session: Session,
@@ -69,7 +69,7 @@ export async function chatRecords(
   );
 }
 
-/** Somebody who stands in no address book: named as in a message from there, or as the network knows them. */
+/** Someone in no address book, named as in a message or by the network. */
 async function describeStranger(
   instance: Instance,
   session: Session,
@@ -84,7 +84,7 @@ async function describeStranger(
   try {
     return await session.resolve(parseAddress(jid, 'chat'), 'chat');
   } catch {
-    // Who has left the network keeps the number as a name.
+    // Someone who has left the network is named by number.
     return { name: jid.slice(0, jid.indexOf('@')), isGroup: false };
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The one reader of the event stream. What happens goes to the open pages and, as deliveries, to whoever is told; then the
- * cursor moves on. A reader that dies in between reads the same events again, which adds the same deliveries.
+ * The only reader of the event stream. It passes events to open pages, adds their deliveries, then
+ * advances the cursor. After a crash it reads events again, which adds the same deliveries.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { untilAborted } from 'soundpost-base/deadline';
@@ -21,7 +21,7 @@ import type { EventDeliveries } from './webhooks/event-deliveries.ts';
 
 interface EventReaderOptions {
   readonly redis: Redis;
-  /** A connection of its own, since reading blocks it. Closed with the reader. */
+  /** Its own connection, because reading blocks. Closed with the reader. */
   readonly blockingRedis: Redis;
   readonly deliveries: EventDeliveries;
   readonly lease: Lease;
@@ -33,7 +33,7 @@ const CURSOR = gatewayKey('event-cursor');
 const BATCH = 100;
 const BLOCK_MS = 5000;
 const PAUSE_AFTER_FAILURE_MS = 500;
-/** A page that missed more reads everything anew. */
+/** A page that missed more reloads everything. */
 const LONGEST_REPLAY = 500;
 
 const moveCursor = loadFencedScript(new URL('./lua/event-cursor-set.lua', import.meta.url));
@@ -49,7 +49,7 @@ export class EventReader {
     this.#options = options;
   }
 
-  /** Resolves when nothing that is appended from now on is missed. */
+  /** Resolves once no new event can be missed. */
   async start(): Promise<void> {
     const { redis } = this.#options;
     this.#last = (await redis.get(CURSOR)) ?? (await newestEventId(redis));
@@ -63,13 +63,13 @@ export class EventReader {
     this.#options.blockingRedis.disconnect();
   }
 
-  /** Calls the listener for every event from now on. Answers how to stop it. */
+  /** Calls the listener for each new event. Returns how to stop it. */
   listen(listener: (event: LiveEvent) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** What came after an event that a page has seen. */
+  /** Events after one that a page has seen. */
   async since(id: string): Promise<LiveEvent[]> {
     const { redis } = this.#options;
     const reply = await redis.xrange(EVENT_STREAM, `(${id}`, '+', 'COUNT', LONGEST_REPLAY);
@@ -101,7 +101,7 @@ export class EventReader {
     }
   }
 
-  /** One event that cannot be delivered must not hold up all that follow it. */
+  /** An undeliverable event must not block later ones. */
   async #deliver(event: LiveEvent): Promise<void> {
     try {
       await this.#options.deliveries.add(event);

@@ -1,4 +1,4 @@
-/** What the gateway as a process is given, and what it gives whoever started it. */
+/** Options and results of starting the gateway as a process. */
 
 import type { Logger } from 'soundpost-base/logger';
 import type { ElectionSetting } from 'soundpost-chat/lease/election';
@@ -16,51 +16,51 @@ import type { SendLimits } from './outgoing.ts';
 
 export interface GatewayOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 picks a free one. */
   readonly port: number;
-  /** Absolute base of media URLs, without a slash at the end. Default: the address that the server listens on. */
+  /** Absolute base of media URLs without trailing slash. Default: the server's own address. */
   readonly publicUrl: string | undefined;
   /** Brand segments of the send path, such as `Messenger`. */
   readonly brands: readonly string[];
-  /** Whether it answers as the public server does where that differs. Default false. */
+  /** Whether it answers like the public server where they differ. Default false. */
   readonly answersAsPublic?: boolean;
   /** The gateway's own key. */
   readonly apiKey: string;
-  /** HMAC key under which tokens and sessions are stored; the same in every process of the gateway. */
+  /** HMAC key for stored tokens and sessions; the same in every process of the gateway. */
   readonly keyPepper: Buffer;
-  /** 32 bytes: AES-256 key under which accounts' passwords and webhook secrets are stored. */
+  /** 32 bytes: AES-256 key for stored passwords and webhook secrets. */
   readonly encryptionKey: Buffer;
   /** As REDIS_URL, see docs/operations.md "Redis". */
   readonly redisUrl: string;
   /** For a redisUrl with TLS. */
   readonly redisTls?: Parameters<typeof connectRedis>[0]['tls'];
   readonly storage: Storage;
-  /** Those of the process, the storage among them. */
+  /** The process's probes, including the storage's. */
   readonly probes: Probes;
   readonly outbound: Outbound;
   readonly tools: MediaTools;
   readonly workspaces: Workspaces;
   /** How long a message and its media are kept, seconds. */
   readonly mediaTtlSeconds: number;
-  /** Which version of its client WhatsApp is told; default: the package's own. */
+  /** Version of the client to report to WhatsApp; default: the package's own. */
   readonly whatsappVersion?: [number, number, number] | undefined;
-  /** Where messages.update is posted, and the `whsec_` secret that signs it; undefined posts nothing. */
+  /** Where messages.update is posted, with its `whsec_` secret; undefined posts nothing. */
   readonly events: { readonly url: string; readonly secret: string } | undefined;
   readonly logger: Logger;
-  /** Messages that an instance may send within 60 s, by network; 0 is no limit. Default: whatsapp 20, xmpp 60. */
+  /** Messages per 60 s and instance, by network; 0: no limit. Default: whatsapp 20, xmpp 60. */
   readonly sendsPerMinute?: SendLimits;
-  /** When an instance's webhook is told of an event, seconds after it (decisions D). */
+  /** Attempts at an instance's webhook, seconds after the event (decisions D). */
   readonly webhookSchedule?: readonly number[];
-  /** Proxies in front whose forwarded address is believed. Default 0. */
+  /** Number of proxies whose forwarded address is trusted. Default 0. */
   readonly trustProxy?: number;
-  /** Origins whose web pages may call it, the console’s among them; `*` for any. Default: none. */
+  /** Origins that can call it, including the console's; `*` for any. Default: none. */
   readonly corsOrigins?: readonly string[];
-  /** How long preparing and sending a message may take besides its delay, ms. Default 30 s (decisions B "Audio"). */
+  /** Limit for preparing and sending, beside the delay, ms. Default 30 s (decisions B "Audio"). */
   readonly sendTimeoutMs?: number;
   readonly observer?: Observer;
   readonly tracing?: Tracing;
   readonly around?: Around;
-  /** Which of several processes on one Redis serves. */
+  /** Decides which of several processes on one Redis serves. */
   readonly election?: ElectionSetting;
 }
 
@@ -69,12 +69,12 @@ export interface RunningGateway {
   readonly port: number;
   /** Base of the links below and of media URLs. */
   readonly publicUrl: string;
-  /** A link to the inbox that is good for 10 minutes and one use. */
+  /** A link to the inbox, valid for 10 minutes and one use. */
   inboxLink(): Promise<string>;
-  /** The instances that are open in this process: none while it stands by. */
+  /** The instances open in this process: none while it stands by. */
   instanceStates(): Promise<
     readonly { readonly transport: TransportKind; readonly state: ConnectionState }[]
   >;
-  /** Stops taking requests, gives up sends that have not reached the network (503), and lets the rest finish. */
+  /** Takes no more requests, abandons sends not yet with the network (503), finishes the rest. */
   close(): Promise<void>;
 }

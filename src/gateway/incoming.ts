@@ -1,4 +1,4 @@
-/** What the networks report, put into the log and told on: messages, edits, presences, calls, groups, connections. */
+/** Logs and announces networks' reports: messages, edits, presences, calls, groups, connections. */
 import { createHash } from 'node:crypto';
 import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
@@ -39,7 +39,7 @@ interface IncomingOptions {
   readonly logger: Logger;
 }
 
-/** Fetching and preparing what somebody sent. */
+/** Limit for fetching and preparing received audio. */
 const FETCH_TIMEOUT_MS = 60_000;
 
 export class Incoming implements TransportReports {
@@ -52,7 +52,7 @@ export class Incoming implements TransportReports {
   async statusChanged(instanceId: string, messageId: string, status: MessageStatus): Promise<void> {
     const { log, instances } = this.#options;
     const looks = status !== 'READ' && status !== 'PLAYED';
-    // `readStatus`: whether the instance sees that its messages were read and played.
+    // `readStatus`: whether the instance sees that its messages were read or played.
     if (
       looks ||
       (await instances.find(instanceId))?.settings.readStatus ||
@@ -69,7 +69,7 @@ export class Incoming implements TransportReports {
       return;
     }
     const fromMe = incoming.fromMe ?? false;
-    // A message that comes again is not fetched again.
+    // A repeated message is not fetched again.
     const known = await log.find(instanceId, incoming.messageId);
     const message = known?.message ?? (await this.#contentOf(incoming.content, instance));
     if (message === undefined) {
@@ -94,7 +94,7 @@ export class Incoming implements TransportReports {
   async messageEdited(instanceId: string, { messageId, authorJid, text }: IncomingEdit): Promise<void> {
     const { log } = this.#options;
     const logged = await log.find(instanceId, messageId);
-    // Nobody changes what others wrote.
+    // Only its author can edit a message.
     if (logged !== undefined && (logged.authorJid ?? logged.ownJid) === authorJid) {
       await log.edit(logged, text);
     }
@@ -106,7 +106,7 @@ export class Incoming implements TransportReports {
     presence: Presence,
     whoseJid?: string,
   ): Promise<void> {
-    await this.#tell(instanceId, 'presence.update', (ownJid) => ({
+    await this.#announce(instanceId, 'presence.update', (ownJid) => ({
       id: chatJid,
       presences: { [whoseJid ?? ownJid]: { lastKnownPresence: presence } },
     }));
@@ -114,7 +114,7 @@ export class Incoming implements TransportReports {
 
   async connectionChanged(instanceId: string, state: ConnectionState, reason?: string): Promise<void> {
     this.#options.sessions.noteChange(instanceId, state, reason);
-    await this.#tell(instanceId, 'connection.update', (_ownJid, { name }) => ({
+    await this.#announce(instanceId, 'connection.update', (_ownJid, { name }) => ({
       instance: name,
       state,
       ...(reason === undefined ? {} : { reason }),
@@ -122,7 +122,7 @@ export class Incoming implements TransportReports {
   }
 
   async callChanged(instanceId: string, call: IncomingCall): Promise<void> {
-    await this.#tellCall(instanceId, call);
+    await this.#announceCall(instanceId, call);
     const instance = await this.#options.instances.find(instanceId);
     if (call.status === 'offer' && instance?.settings.rejectCall) {
       await this.#reject(instance, call);
@@ -130,7 +130,7 @@ export class Incoming implements TransportReports {
   }
 
   async participantsChanged(instanceId: string, change: ParticipantsChange): Promise<void> {
-    await this.#tell(instanceId, 'group-participants.update', () => ({
+    await this.#announce(instanceId, 'group-participants.update', () => ({
       id: change.groupJid,
       author: change.authorJid ?? null,
       participants: [...change.participants],
@@ -159,7 +159,7 @@ export class Incoming implements TransportReports {
     }
   }
 
-  /** undefined for what is no sound, or cannot be had. */
+  /** undefined if it is no audio or unavailable. */
   async #voice(audio: AudioInput, instance: Instance): Promise<MessageContent | undefined> {
     const { notes, workspaces, closing, logger } = this.#options;
     using limit = deadline(FETCH_TIMEOUT_MS, { signal: closing });
@@ -183,7 +183,7 @@ export class Incoming implements TransportReports {
       return;
     }
     await session.rejectCall(call);
-    await this.#tellCall(instance.id, { ...call, status: 'reject' });
+    await this.#announceCall(instance.id, { ...call, status: 'reject' });
     const { msgCall } = instance.settings;
     const sendText = session.sendText?.bind(session);
     if (msgCall === '' || sendText === undefined) {
@@ -191,7 +191,7 @@ export class Incoming implements TransportReports {
     }
     try {
       const chat = await session.resolve(parseAddress(call.fromJid, 'from'), 'from');
-      // From the call's id, so that a call which is reported twice is answered once.
+      // Derived from the call's id, so that a call reported twice is answered once.
       const messageId = createHash('sha256')
         .update(`${instance.id} ${call.callId}`)
         .digest('hex')
@@ -203,14 +203,14 @@ export class Incoming implements TransportReports {
         sendText,
       );
     } catch (error) {
-      // Whoever calls too often to be answered is not answered.
+      // A rate-limited answer to a call is dropped.
       if (!(error instanceof GatewayError)) throw error;
       logger.warn({ err: error, instance: instance.name }, 'a rejected call was not answered');
     }
   }
 
-  async #tellCall(instanceId: string, call: IncomingCall): Promise<void> {
-    await this.#tell(instanceId, 'call', () => ({
+  async #announceCall(instanceId: string, call: IncomingCall): Promise<void> {
+    await this.#announce(instanceId, 'call', () => ({
       id: call.callId,
       from: call.fromJid,
       date: new Date(call.timestampSeconds * 1000).toISOString(),
@@ -219,7 +219,7 @@ export class Incoming implements TransportReports {
     }));
   }
 
-  async #tell<Name extends GatewayEventName>(
+  async #announce<Name extends GatewayEventName>(
     instanceId: string,
     event: Name,
     data: (ownJid: string, instance: Instance) => GatewayEventData[Name],

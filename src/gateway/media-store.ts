@@ -1,4 +1,4 @@
-/** Where the encrypted copy of a voice note is kept, how it is addressed, and when it goes. */
+/** Stores voice notes' encrypted copies, addresses them, and removes them on expiry. */
 import { createCipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { join } from 'node:path';
@@ -16,17 +16,17 @@ import type { prepareVoiceNote } from 'soundpost-media/voice-note';
 interface MediaStoreOptions {
   readonly redis: Redis;
   readonly storage: Storage;
-  /** Absolute base of media URLs, without a slash at the end. */
+  /** Absolute base of media URLs without trailing slash. */
   readonly publicUrl: string;
   readonly keepSeconds: number;
   readonly logger: Logger;
 }
 
-/** Media ids by the time at which they go, ms. */
+/** Media ids by expiry, ms. */
 const EXPIRY = gatewayKey('media-expiry');
 const SWEEP_BATCH = 100;
 
-/** 128 random bits: the address of a file is no secret, but nobody shall walk through them. */
+/** 128 random bits: the address is no secret, but must not be guessable. */
 export const MEDIA_ID = /^[0-9a-f]{32}$/;
 
 export function storageKey(mediaId: string): string {
@@ -41,8 +41,8 @@ export class MediaStore {
   }
 
   /**
-   * Encrypts a finished voice note, stores it and answers what a message says of it.
-   * @param sha256 of its file in hexadecimal digits, where it is known
+   * Encrypts and stores a finished voice note, and answers a message's fields for it.
+   * @param sha256 of its file in hexadecimal, if known
    */
   async keep(
     note: Awaited<ReturnType<typeof prepareVoiceNote>>,
@@ -54,7 +54,7 @@ export class MediaStore {
     const id = randomBytes(16).toString('hex');
     const encrypted = join(workspace, `${id}.enc`);
     const media = await encryptMedia(note.path, encrypted, signal, sha256);
-    // Noted before it is stored: a process that dies in between leaves an id to sweep, never a file that stays.
+    // Recorded before it is stored: a crash leaves an id to sweep, never an unknown file.
     await redis.zadd(EXPIRY, redisNow() + keepSeconds * 1000, id);
     await stored(untilAborted(storage.publish(encrypted, storageKey(id)), signal), signal);
     const url = new URL(`${publicUrl}/${storageKey(id)}`);
@@ -73,7 +73,7 @@ export class MediaStore {
     };
   }
 
-  /** Removes what has been kept long enough. */
+  /** Removes expired media. */
   async sweep(): Promise<void> {
     const { redis, storage, logger } = this.#options;
     for (;;) {
@@ -101,7 +101,7 @@ async function stored(publishing: Promise<unknown>, signal: AbortSignal): Promis
   }
 }
 
-/** What callers see when the storage does not do its work. */
+/** Error for callers when the storage fails. */
 export function storageFailure(error: unknown): GatewayError {
   return new GatewayError('service_unavailable', 'the gateway cannot reach its storage', {
     retryAfterSeconds: 5,
@@ -109,9 +109,9 @@ export function storageFailure(error: unknown): GatewayError {
   });
 }
 
-// The encryption of stored media (decisions B "Media"): HKDF-SHA256 with a zero salt and the info
+// Encryption of stored media (decisions B "Media"): HKDF-SHA256 with a zero salt and the info
 // `WhatsApp Audio Keys` expands a 32-byte media key to 112 bytes: iv 16, cipher key 32, MAC key 32,
-// reference key 32 (not used). The file is AES-256-CBC/PKCS#7 followed by the first 10 bytes of
+// reference key 32 (unused). The file is AES-256-CBC/PKCS#7 and the first 10 bytes of
 // HMAC-SHA256(MAC key, iv ‖ ciphertext).
 
 interface EncryptedMedia {
@@ -127,12 +127,12 @@ interface EncryptedMedia {
 const KEY_INFO = 'WhatsApp Audio Keys';
 const MAC_BYTES = 10;
 
-/** Larger than the streams' own 64 KiB, each of which is a turn of the loop. */
+/** Larger than the streams' 64 KiB, each of which costs an event-loop turn. */
 const CHUNK_BYTES = 512 * 1024;
 
 /**
- * Encrypts from file to file under a fresh key; memory stays flat whatever the size.
- * @param sha256 of the plain file in hexadecimal digits, where it is known: then it is not computed again
+ * Encrypts from file to file with a new key, in constant memory.
+ * @param sha256 of the plain file in hexadecimal, if known; saves computing it
  */
 export async function encryptMedia(
   input: string,
@@ -141,7 +141,7 @@ export async function encryptMedia(
   sha256?: string,
 ): Promise<EncryptedMedia> {
   const mediaKey = randomBytes(32);
-  // Zero salt: RFC 5869, 2.2 takes an empty one for a hash's length of zeros.
+  // Zero salt: RFC 5869, 2.2 replaces an empty one with zeros.
   const expanded = Buffer.from(hkdfSync('sha256', mediaKey, '', KEY_INFO, 112));
   const iv = expanded.subarray(0, 16);
   const cipher = createCipheriv('aes-256-cbc', expanded.subarray(16, 48), iv);

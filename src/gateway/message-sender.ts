@@ -1,6 +1,6 @@
 /**
- * A voice message or a text, from a parsed request to the network's acceptance: find the recipient, take a place among what the instance
- * sends, prepare the voice note once, keep its encrypted copy, record the intent, show presence, send, settle.
+ * Takes a message from parsed request to acceptance by the network: find the recipient, queue it,
+ * prepare its voice note, store the copy, record the intent, show presence, send, settle.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -30,9 +30,9 @@ interface MessageSenderOptions {
   readonly rate: SendRate;
   readonly hasher: SecretHasher;
   readonly lease: Lease;
-  /** Aborted when the gateway stops, or its lease is lost: what has not reached the network yet is given up. */
+  /** Aborted when the gateway stops or loses its lease: unsent messages are abandoned. */
   readonly closing: AbortSignal;
-  /** For preparing and sending together; waiting for its turn and the presence before it come on top. */
+  /** For preparing and sending; not for waiting in the queue or showing presence. */
   readonly sendTimeoutMs: number;
   readonly observer?: Observer | undefined;
   readonly tracing?: Tracing | undefined;
@@ -42,19 +42,19 @@ interface SendRequest<Content> {
   readonly instance: Instance;
   readonly fields: SendFields;
   readonly content: Content;
-  /** The caller's Idempotency-Key: the message's id follows from it. */
+  /** The caller's Idempotency-Key, from which the message's id derives. */
   readonly idempotencyKey: string | undefined;
-  /** The request's place among those of the instance; whoever took it leaves it. */
+  /** The request's place in the instance's order; its creator calls `leave`. */
   readonly turn: Turn;
 }
 
-/** What is left of the time for preparing and sending, and what ends it early. */
+/** Remaining time for preparing and sending, and what aborts it. */
 interface Budget {
   leftMs: number;
   readonly ending: AbortSignal;
 }
 
-/** A request whose recipient is known. */
+/** A request with a known recipient. */
 interface Addressed {
   readonly session: Session;
   readonly chat: Chat;
@@ -62,11 +62,11 @@ interface Addressed {
   readonly messageId: string;
 }
 
-/** Sound as the caller gave it, and the folder in which it may be worked on. */
+/** The caller's audio, and a folder to process it in. */
 interface Sound {
   readonly audio: AudioInput;
   readonly workspace: string;
-  /** Whether any mono Ogg Opus is sent as it is. */
+  /** Whether mono Ogg Opus is sent unchanged. */
   readonly keepsOpus: boolean;
 }
 
@@ -75,10 +75,10 @@ interface Prepared {
   readonly hand: (signal: AbortSignal) => Promise<void>;
 }
 
-/** What is the one thing for a voice message and another for a text. */
+/** The differences between voice messages and texts. */
 interface Kind {
   readonly kind: 'voice' | 'text';
-  /** The presence that is shown before it. */
+  /** The presence shown before it. */
   readonly presence: 'recording' | 'composing';
   prepare(addressed: Addressed, signal: AbortSignal): Promise<Prepared>;
 }
@@ -162,7 +162,7 @@ export class MessageSender {
     return record;
   }
 
-  /** What is with the network when another process takes over may have arrived or not. */
+  /** When another process takes over during a send, its outcome is unknown. */
   async #toNetwork(hand: Prepared['hand'], signal: AbortSignal): Promise<void> {
     try {
       await hand(signal);
@@ -173,7 +173,7 @@ export class MessageSender {
 
   async #observed<T>({ instance }: SendRequest<unknown>, work: () => Promise<T>): Promise<T> {
     const startedAt = performance.now();
-    const tell = (outcome: Parameters<Observer['messageSent']>[1]): void =>
+    const observe = (outcome: Parameters<Observer['messageSent']>[1]): void =>
       this.#options.observer?.messageSent(
         instance.transport,
         outcome,
@@ -181,10 +181,10 @@ export class MessageSender {
       );
     try {
       const made = await work();
-      tell('sent');
+      observe('sent');
       return made;
     } catch (error) {
-      tell(error instanceof GatewayError ? error.code : 'internal_error');
+      observe(error instanceof GatewayError ? error.code : 'internal_error');
       throw error;
     }
   }
@@ -200,7 +200,7 @@ export class MessageSender {
     };
   }
 
-  /** The record of what is to be sent; one that a crashed attempt left is the one that counts. */
+  /** The record of a message to send; a crashed attempt's record takes precedence. */
   #intend(
     { instance }: SendRequest<unknown>,
     { session, chat, context, messageId }: Addressed,
@@ -217,7 +217,7 @@ export class MessageSender {
     });
   }
 
-  /** Shows the presence that the caller asked for, just before the message may go, and waits until it may. */
+  /** Shows the requested presence right before the message is due, and waits until then. */
   async #waitForNetwork(
     { fields, turn }: SendRequest<unknown>,
     presence: Kind['presence'],
@@ -240,7 +240,7 @@ export class MessageSender {
     }
   }
 
-  /** What ends before the network has the message needs no slot. */
+  /** If it ends before reaching the network, its slot is released. */
   async #beforeNetwork<T>(slot: Slot, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -250,10 +250,10 @@ export class MessageSender {
     }
   }
 
-  /** @param what names the step to the caller, should the time be up */
+  /** @param what names the step in a timeout's message */
   async #inTime<T>(what: string, budget: Budget, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const { ending } = budget;
-    // The time before may have run out in one step: nothing reaches the network after it.
+    // Time may have run out within the previous step: nothing must reach the network after it.
     if (budget.leftMs <= 0) throw new GatewayError('timeout', `${what} took too long`);
     const startedAt = performance.now();
     using limit = deadline(budget.leftMs, { signal: ending });

@@ -1,4 +1,4 @@
-/** Multipart bodies: one file, streamed to disk while it is hashed, and a few short text fields. Parts of other names are ignored. */
+/** Reads a form: one file, hashed while streamed to disk, and short text fields; ignores others. */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
@@ -16,13 +16,13 @@ interface MultipartBody {
 
 const MAX_FIELD_BYTES = 64 * 1024;
 
-/** What comes while a write is under way goes into the next one: waking a thread for each 64 KiB of a socket takes longer than writing them. */
+/** Collects data during a write: a thread call for each 64 KiB costs more than the writing. */
 const WRITE_BYTES = 512 * 1024;
 
-/** Fields that are lists or objects come as JSON text, or repeated. */
+/** Lists and objects come as JSON text, or as repeated fields. */
 const STRUCTURED_FIELDS = new Set(['mentioned', 'quoted']);
 
-/** Throws bad_request, payload_too_large. What it stored goes with the workspace. */
+/** Throws bad_request, payload_too_large. Its files go with the workspace. */
 export async function readMultipart(request: Request, workspace: string): Promise<MultipartBody> {
   const { fields, stored } = await readForm(request, {
     maxFileBytes: MAX_AUDIO_BYTES,
@@ -70,14 +70,14 @@ function addField(fields: Record<string, unknown>, name: string, value: string):
   }
   const parsed = parseStructured(value);
   const before = fields[name];
-  // A list may be one JSON text or the field repeated.
+  // A list is one JSON text, or the field repeated.
   if (name === 'mentioned') {
     fields[name] = [
       ...(Array.isArray(before) ? before : []),
       ...(Array.isArray(parsed) ? parsed : [String(parsed)]),
     ];
   } else if (typeof parsed === 'object') {
-    // Else it is an object as a programming language prints one, which the public server takes for nothing as well.
+    // Anything else is a printed object, which the public server ignores too.
     fields[name] = parsed;
   }
 }

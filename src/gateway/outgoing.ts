@@ -1,4 +1,4 @@
-/** When a message may go to its network: after those before it, and within the rate of the network. */
+/** Decides when a message can go to its network: in order, and within the rate limit. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { deadline, untilAborted } from 'soundpost-base/deadline';
 import type { Instance } from 'soundpost-chat/instances';
@@ -10,12 +10,11 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 
-// How many messages an instance may hand to its network within any 60 s (decisions B,
-// SENDS_PER_MINUTE), so that a burst gets no account banned. The times at which the last ones went,
-// or will go, are kept in Redis: a restart forgets none.
+// Messages that an instance can send in any 60 s (decisions B, SENDS_PER_MINUTE), so that a burst
+// gets no account banned. Past and planned send times are in Redis: a restart forgets none.
 
 const WINDOW_MS = 60_000;
-/** A send that would wait longer is refused. */
+/** A send that would wait longer is rejected. */
 const LONGEST_WAIT_MS = 60_000;
 
 const reserveScript = loadScript(new URL('./lua/send-slots-reserve.lua', import.meta.url));
@@ -24,13 +23,13 @@ const Reserved = z.tuple([z.int(), z.coerce.number()]);
 
 export type SendLimits = Readonly<Partial<Record<TransportKind, number>>>;
 
-/** WhatsApp bans accounts that send quickly; servers of open networks throttle. The loopback network is our own. */
+/** WhatsApp bans accounts that send fast; open networks throttle. Loopback is our own. */
 const defaultLimits: SendLimits = { whatsapp: 20, xmpp: 60 };
 
 interface Slot {
-  /** When the message may go, ms since 1970. */
+  /** When the message can be sent, ms since 1970. */
   readonly atMs: number;
-  /** Gives the slot back: the message was not sent. */
+  /** Returns the slot of a message that was not sent. */
   release(): Promise<void>;
 }
 
@@ -38,15 +37,15 @@ export class SendRate {
   readonly #redis: Redis;
   readonly #limits: SendLimits;
 
-  /** @param limits messages a minute; 0 is no limit */
+  /** @param limits messages per minute; 0: no limit */
   constructor(redis: Redis, limits: SendLimits = {}) {
     this.#redis = redis;
     this.#limits = { ...defaultLimits, ...limits };
   }
 
   /**
-   * The slot of the last of `messageIds`, which go out together. A message that has one already gets a new one.
-   * Throws rate_limited when it lies too far ahead.
+   * The slot of the last of `messageIds`, which are sent together. A known message gets a new one.
+   * Throws rate_limited if it is too far ahead.
    */
   async reserve(instance: Instance, messageIds: readonly string[]): Promise<Slot> {
     const limit = this.#limits[instance.transport] ?? 0;
@@ -82,7 +81,7 @@ function rateLimited(limit: number, waitMs: number): GatewayError {
   );
 }
 
-/** Resolves when the slot has come and the turn too. Throws rate_limited when those before take too long. */
+/** Resolves once slot and turn have come. Throws rate_limited if earlier messages take too long. */
 export async function untilDue(
   turn: Turn,
   slot: Awaited<ReturnType<SendRate['reserve']>>,
@@ -108,7 +107,7 @@ export async function until(atMs: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** What callers see when the gateway stops, or another process of it takes over, before the network has their message. */
+/** Error when the gateway stops or is replaced before the network has the message. */
 export function interrupted({ reason }: AbortSignal, cause: unknown): GatewayError {
   if (reason instanceof GatewayError) {
     return reason;
@@ -119,7 +118,7 @@ export function interrupted({ reason }: AbortSignal, cause: unknown): GatewayErr
   });
 }
 
-/** What callers see when nobody knows whether the network got their message, or all of their messages. */
+/** Error when it is unknown whether the network got all of the messages. */
 export function inDoubt(cause: unknown): GatewayError {
   return new GatewayError(
     'timeout',
@@ -128,26 +127,25 @@ export function inDoubt(cause: unknown): GatewayError {
   );
 }
 
-// The order in which an instance's messages go out. Requests are prepared side by side, but each
-// hands its message to the network only when those that joined before it are through, whatever they
-// took and however they ended.
+// The order of an instance's messages. Requests are prepared in parallel, but each sends only after
+// those that joined before it have finished, however long they took or however they ended.
 
 export interface Turn {
-  /** Resolves when it is this one's turn; rejects with the signal's reason. */
+  /** Resolves when its turn comes; rejects with the signal's reason. */
   come(signal: AbortSignal): Promise<void>;
-  /** Lets the next one go. Has to be called whatever happened. */
+  /** Lets the next one go. Must always be called. */
   leave(): void;
 }
 
 export class OutgoingOrder {
-  /** What the next one of an instance waits for. */
+  /** What the instance's next message waits for. */
   readonly #last = new Map<string, Promise<void>>();
 
-  /** Takes a place in the line, in the order of the calls. */
+  /** Joins the queue, in the order of the calls. */
   join(instanceId: string): Turn {
     const before = this.#last.get(instanceId) ?? Promise.resolve();
     const { promise: left, resolve: leave } = Promise.withResolvers<void>();
-    // Whoever leaves early does not let anybody past those that are still before it.
+    // Leaving early must not let others overtake those still ahead.
     const through = before.then(() => left);
     this.#last.set(instanceId, through);
     void through.then(() => {

@@ -1,6 +1,6 @@
 /**
- * A route as a value: method, path, who may use it, what it takes and answers, and the handler. The table of routes is what
- * the application mounts and what the OpenAPI document is made from.
+ * A route as a value: method, path, access, input, answer and handler. The application mounts the
+ * table of routes, and the OpenAPI document is made from it.
  */
 import type { Request, Response } from 'express';
 import type { Instance } from 'soundpost-chat/instances';
@@ -10,8 +10,8 @@ import { badRequest } from './middleware/error-answer.ts';
 import { readJson } from './middleware/json-body.ts';
 
 /**
- * - `instance`: the gateway's own key, or the token of the instance that the path names; of any where it names none.
- * - `gateway`: the gateway's own key alone.
+ * - `instance`: the gateway's own key, or the token of the instance in the path (any, if none).
+ * - `gateway`: only the gateway's own key.
  */
 type RouteAccess = 'instance' | 'gateway';
 
@@ -21,31 +21,31 @@ interface RouteDocs {
   readonly description?: string;
   readonly tag: 'Messages' | 'Chats' | 'Groups' | 'Settings' | 'Instances' | 'Webhooks';
   readonly answer: AnswerDocs;
-  /** Codes that a caller may meet here, besides those of every route. */
+  /** Errors beside those of every route. */
   readonly errors: readonly GatewayErrorCode[];
 }
 
 interface AnswerDocs {
   readonly status: 200 | 201;
   readonly description: string;
-  /** Left out where the answer has no body. */
+  /** Omitted if the answer has no body. */
   readonly body?: z.ZodType;
 }
 
 export interface Route {
   readonly method: 'get' | 'post' | 'delete';
-  /** Express path; `:instance` is the one parameter there is. */
+  /** Express path; `:instance` is the only parameter. */
   readonly path: string;
   readonly access: RouteAccess;
   readonly docs: RouteDocs;
   readonly body?: z.ZodType;
   readonly query?: z.ZodObject;
   readonly headers?: z.ZodObject;
-  /** Takes a form with a file as well as JSON; see the send route. */
+  /** Accepts a form with a file as well as JSON; see the send route. */
   readonly form?: z.ZodType;
-  /** A GET that changes something, because the interface has it so. */
+  /** A GET with side effects, as the interface defines it. */
   readonly changes?: true;
-  /** @param instance that the path names; where it names none, that of the caller's token, undefined with the gateway's own key */
+  /** @param instance in the path, or the token's; undefined for the gateway's key without one */
   readonly handle: (request: Request, response: Response, instance: Instance | undefined) => Promise<void>;
 }
 
@@ -56,17 +56,17 @@ interface Definition<Body extends z.ZodType, Query extends z.ZodObject, Answer e
   };
   readonly body?: Body;
   readonly query?: Query;
-  /** What it resolves with becomes the answer's body; undefined where the answer has none. */
+  /** Resolves with the answer's body; undefined if it has none. */
   readonly run: (input: {
     readonly instance: Instance;
-    /** Of the caller's token, where the path names none. */
+    /** The caller's own, if the path has none. */
     readonly own: Instance | undefined;
     readonly body: z.output<Body>;
     readonly query: z.output<Query>;
   }) => Promise<z.input<Answer> | undefined>;
 }
 
-/** A route that takes JSON or a query and answers JSON or nothing. */
+/** A route with JSON or a query as input, and JSON or nothing as answer. */
 export function route<
   Body extends z.ZodType = z.ZodUndefined,
   Query extends z.ZodObject = z.ZodObject,
@@ -79,7 +79,7 @@ export function route<
     ...(query ? { query } : {}),
     async handle(request, response, instance) {
       const input = {
-        // Not looked at by the routes whose path names none.
+        // Not read by routes without an instance in their path.
         get instance(): Instance {
           return named(instance);
         },

@@ -1,4 +1,4 @@
-/** What the application and its routes work with; wired in active.ts. */
+/** What the application and its routes use; wired in active.ts. */
 
 import type { Instances } from 'soundpost-chat/instances';
 import type { MessageLog } from 'soundpost-chat/message-log';
@@ -21,7 +21,7 @@ import type { Webhooks } from './webhooks/webhooks.ts';
 export interface GatewayServices
   extends Pick<GatewayOptions, 'brands' | 'storage' | 'probes' | 'outbound' | 'logger'>,
     Required<Pick<GatewayOptions, 'answersAsPublic' | 'trustProxy' | 'corsOrigins'>> {
-  /** Absolute base of the gateway, without a slash at the end. */
+  /** Absolute base URL without trailing slash. */
   readonly publicUrl: string;
   readonly access: Access;
   readonly wrongKeys: WrongKeys;
@@ -41,7 +41,7 @@ export interface GatewayServices
   readonly events: EventReader;
   readonly inboxSessions: InboxSessions;
   readonly viewers: Viewers;
-  /** Aborted when the gateway stops, or another process of it takes over. */
+  /** Aborted when the gateway stops, or another process takes over. */
   readonly closing: AbortSignal;
   readonly audit: AuditLog;
 }

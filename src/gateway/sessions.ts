@@ -1,4 +1,4 @@
-/** Which instance is on which network, with its session, while this process of the gateway serves. */
+/** The instances' sessions on their networks, while this process serves. */
 import { EventEmitter, once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { deadline } from 'soundpost-base/deadline';
@@ -18,29 +18,29 @@ import { SealBroken } from 'soundpost-kit/signing/sealer';
 interface SessionsOptions {
   readonly instances: Instances;
   readonly transports: readonly Transport[];
-  /** Nothing is opened, and nobody is connected, once it is lost. */
+  /** Once it is lost, nothing is opened or connected. */
   readonly lease: Lease;
   readonly logger: Logger;
 }
 
-/** How long a request waits for an instance that is just connecting. */
+/** How long a request waits for a connecting instance. */
 const CONNECTING_MS = 10_000;
 
-/** After this an instance that could not be opened is opened again: Redis may have been away. */
+/** Delay before an instance that failed to open is retried: Redis may have been down. */
 const REOPEN_AFTER_MS = 5000;
 
 interface Open {
-  /** As it was when it was opened, connected or logged out. */
+  /** As of when it was opened, connected or logged out. */
   instance: Instance;
   readonly transport: Transport;
   readonly session: Promise<Session>;
 }
 
-/** An instance as others see it. */
+/** An instance, for display. */
 interface InstanceState {
   readonly instance: Instance;
   readonly state: ConnectionState;
-  /** Empty while it is not known. */
+  /** Empty while unknown. */
   readonly ownJid: string;
 }
 
@@ -48,9 +48,9 @@ export class Sessions {
   readonly #options: SessionsOptions;
   readonly #transports: ReadonlyMap<TransportKind, Transport>;
   readonly #open = new Map<string, Open>();
-  /** Emits an instance's id when its connection changed. */
+  /** Emits an instance's id when its connection changes. */
   readonly #changes = new EventEmitter().setMaxListeners(0);
-  /** Why they are not open, as their networks said last. */
+  /** The networks' latest reasons why instances are not open. */
   readonly #reasons = new Map<string, string>();
   readonly #closing = new AbortController();
 
@@ -59,7 +59,7 @@ export class Sessions {
     this.#transports = new Map(options.transports.map((transport) => [transport.kind, transport]));
   }
 
-  /** Resolves when the transports run; the instances connect meanwhile, so that what waits for them arrives. */
+  /** Resolves once the transports run; instances connect in the background. */
   async start(reports: TransportReports): Promise<void> {
     await Promise.all(this.#options.transports.map((transport) => transport.start(reports)));
     for (const { id } of await this.#options.instances.list()) {
@@ -81,7 +81,7 @@ export class Sessions {
     return transport;
   }
 
-  /** Whether an instance can be made for it here. Throws unsupported, and bad_request with what has to be installed first. */
+  /** Checks that an instance of this kind can work here. Throws unsupported, or bad_request. */
   async requireUsable(kind: TransportKind): Promise<void> {
     const missing = await this.#requireTransport(kind).missing?.();
     if (missing !== undefined) throw new GatewayError('bad_request', `transport: ${missing}`);
@@ -91,7 +91,7 @@ export class Sessions {
     return this.#transports.get(transport)?.hasOtherSide ?? false;
   }
 
-  /** The instance on its network, whatever its state. Throws standby when this process serves no more. */
+  /** The instance's session in any state. Throws standby once this process no longer serves. */
   async of(instance: Instance): Promise<Session> {
     this.#options.lease.assert();
     const known = this.#open.get(instance.id);
@@ -106,7 +106,7 @@ export class Sessions {
     });
     this.#open.set(instance.id, { instance, transport, session });
     session.catch(() => {
-      // A failure is told to whoever asked, and tried again by whoever asks next.
+      // The caller gets the error; the next caller tries again.
       if (this.#open.get(instance.id)?.session === session) {
         this.#open.delete(instance.id);
       }
@@ -114,7 +114,7 @@ export class Sessions {
     return session;
   }
 
-  /** The instance on its network, ready to send; waits a little for one that is connecting. Throws not_connected. */
+  /** The session, ready to send; waits briefly while it connects. Throws not_connected. */
   async connected(instance: Instance, signal?: AbortSignal): Promise<Session> {
     const session = await this.of(instance);
     using patience = deadline(CONNECTING_MS, { signal });
@@ -128,7 +128,7 @@ export class Sessions {
     return session;
   }
 
-  /** What was logged out is closed, whatever its session makes of it. */
+  /** A logged-out instance is closed, whatever its session reports. */
   stateOf(instance: Instance, session: Session): ConnectionState {
     return instance.loggedOut ? 'close' : session.state();
   }
@@ -137,7 +137,7 @@ export class Sessions {
     return this.stateOf(instance, await this.of(instance));
   }
 
-  /** Those that are open, without opening any other. */
+  /** The open sessions; opens no others. */
   async present(): Promise<{ readonly transport: TransportKind; readonly state: ConnectionState }[]> {
     const found = await Promise.all(
       [...this.#open.values()].map(async (open) => {
@@ -148,7 +148,7 @@ export class Sessions {
     return found.filter((one) => one !== undefined);
   }
 
-  /** State and own address of each, in the order given. */
+  /** State and own address of each, in the given order. */
   states(instances: readonly Instance[]): Promise<InstanceState[]> {
     return Promise.all(
       instances.map(async (instance) => {
@@ -156,7 +156,7 @@ export class Sessions {
           const session = await this.of(instance);
           return { instance, state: this.stateOf(instance, session), ownJid: session.ownJid };
         } catch (error) {
-          // Its password is lost (`accept-secret`); the others are listed, and this one can be deleted.
+          // Its password is lost (`accept-secret`); the others are listed, and it can be deleted.
           if (!(error instanceof SealBroken)) throw error;
           this.#reasons.set(instance.id, error.message);
           return { instance, state: 'close', ownJid: '' };
@@ -169,19 +169,19 @@ export class Sessions {
     return (await this.of(instance)).ownJid;
   }
 
-  /** Why the instance is not open; undefined where it is, or nobody said. */
+  /** Why the instance is not open; undefined if it is, or without a known reason. */
   reason(instance: Instance): string | undefined {
     return this.#reasons.get(instance.id);
   }
 
-  /** To be told when an instance's connection changed, and why it ended. */
+  /** Call when an instance's connection changes, with the reason it ended. */
   noteChange(instanceId: string, state: ConnectionState, reason: string | undefined): void {
     if (state === 'open') this.#reasons.delete(instanceId);
     else if (reason !== undefined) this.#reasons.set(instanceId, reason);
     this.#changes.emit(instanceId);
   }
 
-  /** Begins to connect. Answers the instance as it is now. */
+  /** Starts connecting. Answers the instance as it is now. */
   async connect(instance: Instance, pairingNumber?: string): Promise<Instance> {
     const current = await this.#setLoggedOut(instance, false);
     await (await this.of(current)).connect(pairingNumber);
@@ -193,9 +193,9 @@ export class Sessions {
     await (await this.of(current)).logout();
   }
 
-  /** Takes the instance off its network for good. */
+  /** Removes the instance from its network for good. */
   async remove(instance: Instance): Promise<void> {
-    // What cannot be opened can still be removed.
+    // An instance that cannot be opened can still be removed.
     await this.of(instance).catch(() => undefined);
     this.#options.lease.assert();
     this.#open.delete(instance.id);
@@ -212,7 +212,7 @@ export class Sessions {
     return current;
   }
 
-  /** Never rejects: a failure is logged, as an error the first time, and tried again while it may pass. */
+  /** Never rejects: logs a failure, the first as an error, and retries while that may help. */
   async #keepOpening(id: string): Promise<void> {
     const { lease, logger } = this.#options;
     const ending = AbortSignal.any([lease.lost, this.#closing.signal]);

@@ -1,4 +1,4 @@
-/** The gateway as a process: an HTTP server, and behind it what only the process does that has the lease. */
+/** The gateway as a process: an HTTP server, in front of what only the lease holder runs. */
 import type { AddressInfo } from 'node:net';
 import type { Express } from 'express';
 import { Election } from 'soundpost-chat/lease/election';
@@ -22,12 +22,12 @@ import { requestLog } from './middleware/request-log.ts';
 import { live, ready } from './routes/health.ts';
 import type { GatewayServices } from './services.ts';
 
-/** After this, connections that are still busy are cut. */
+/** Then connections that are still busy are cut. */
 const CLOSE_TIMEOUT_MS = 10_000;
 
 /**
- * The gateway as the configuration has it.
- * @param apiPort port of the API where it is known; its events go there
+ * Runs the gateway with this configuration.
+ * @param apiPort port of the API, if known, for its events
  */
 export async function runGateway(resources: Resources, apiPort?: number): Promise<RunningGateway> {
   const { config, secrets } = resources;
@@ -66,12 +66,12 @@ export async function runGateway(resources: Resources, apiPort?: number): Promis
   return gateway;
 }
 
-/** Where the console calls from. */
+/** Origins that the console calls from. */
 function consoleOrigins(config: Config, apiPort: number | undefined): string[] {
   return config.CONSOLE === 'on' ? pageOrigins(publicUrlOf(config, apiPort)) : [];
 }
 
-/** Resolves when this process serves, or stands by because another one does. */
+/** Resolves once this process serves, or stands by for another. */
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
   const { probes, tools, logger, around = (handler) => handler } = options;
   const redis = connectRedis({ url: options.redisUrl, tls: options.redisTls, role: 'request', logger });
@@ -102,7 +102,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     await closeRedis(redis);
   };
   try {
-    // Commands would wait for a Redis that is away; this one says at once that it is not there.
+    // Commands would wait for Redis; this one fails at once if it is down.
     await pingRedis(redis);
     void probes.ask('gatewayLink');
     listener = await listen(options.host, options.port, () =>
@@ -132,8 +132,7 @@ function baseOf({ address, port, family }: AddressInfo): string {
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
-// What a process of the gateway answers while another one serves: that it lives, is not ready, and
-// took nothing.
+// Answers of a standby process: it lives, is not ready, and accepts nothing.
 
 function createStandbyApp(
   options: Pick<GatewayServices, 'redis' | 'probes' | 'sandbox' | 'logger' | 'corsOrigins'>,
@@ -145,7 +144,7 @@ function createStandbyApp(
   app.get('/health/ready', ready({ redis, probes, sandbox, serves: false }));
   app.use(gatewayFromElsewhere(corsOrigins));
   app.use(() => {
-    // Without Redis nobody serves, and that is what callers are told.
+    // Without Redis no process serves, and callers get that error.
     throw redis.status === 'ready' ? standby() : new Error('Redis is away');
   });
   app.use(errorAnswer({ logger, redisReady: () => redis.status === 'ready' }));

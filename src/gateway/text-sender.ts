@@ -1,4 +1,4 @@
-/** Texts that the gateway sends on an instance's behalf: invitations, and what is said after a rejected call. */
+/** Sends texts on an instance's behalf: invitations, and answers to rejected calls. */
 import type { Instance } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import type { MessageLog } from 'soundpost-chat/message-log';
@@ -11,7 +11,7 @@ interface TextSenderOptions {
   readonly rate: SendRate;
   readonly order: OutgoingOrder;
   readonly lease: Lease;
-  /** Aborted when the gateway stops, or its lease is lost. */
+  /** Aborted when the gateway stops or loses its lease. */
   readonly closing: AbortSignal;
 }
 
@@ -23,9 +23,9 @@ export class TextSender {
   }
 
   /**
-   * Sends them one after the other. Throws rate_limited before the first when there is no room for all, and timeout when it is
-   * not known which of them were sent.
-   * @param hand gives one to the network
+   * Sends them one after the other. Throws rate_limited before the first if not all fit, and
+   * timeout if it is unknown which were sent.
+   * @param hand passes one to the network
    */
   async send<Text extends OutgoingText>(
     instance: Instance,
@@ -59,7 +59,7 @@ export class TextSender {
         await log.settle(record);
       }
     } catch (error) {
-      // Who sent them again would send twice what is out.
+      // A retry would send again those that are out.
       if (isAnyOut && (closing.aborted || !lease.isValid)) {
         throw inDoubt(error);
       }

@@ -1,11 +1,11 @@
-/** A message between its request, its record and its answer. */
+/** Converts a message between request, record and answer. */
 
 import { parseAddress } from 'soundpost-chat/address';
 import type { MessageRecord } from 'soundpost-chat/message-record';
 import type { MessageContext } from 'soundpost-chat/transport';
 import type { AudioMessage, SendFields, SentMessage, SentText } from 'soundpost-contract/gateway';
 
-/** Throws bad_request naming every mention that is no address. */
+/** Throws bad_request, naming every invalid mention. */
 export function messageContext(fields: SendFields): MessageContext {
   const { quoted } = fields;
   const quotedId = quoted?.key?.id;

@@ -1,4 +1,4 @@
-/** From whatever sound somebody gave to a voice note whose encrypted copy is kept: prepared once, whatever the network. */
+/** Converts any audio to a voice note and stores its encrypted copy, for any network. */
 
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -25,7 +25,7 @@ interface VoiceNotesOptions {
 interface NoteSource {
   readonly audio: AudioInput;
   readonly workspace: string;
-  /** Whether any mono Ogg Opus is sent as it is; default not. */
+  /** Whether mono Ogg Opus is sent unchanged; default false. */
   readonly keepsOpus?: boolean;
 }
 
@@ -38,7 +38,7 @@ export class VoiceNotes {
   }
 
   /**
-   * Answers the finished file, which lives as long as the workspace, and what a message says of its kept copy.
+   * Answers the finished file, which lives as long as the workspace, and its copy's message fields.
    * Throws bad_request, audio_unreachable, not_audio.
    */
   async make(
@@ -78,24 +78,24 @@ export class VoiceNotes {
   }
 }
 
-// What was found out of files that are voice notes already, by their SHA-256. The same greeting
-// goes to many people, and looking into it, with two processes and a decode, takes a hundred times
-// as long as sending it.
+// Caches probes of files that already are voice notes, by SHA-256. One greeting goes to many
+// people, and probing it, with two processes and a decode, takes a hundred times as long as sending
+// it.
 
 type Known = Pick<VoiceNote, 'seconds' | 'durationSeconds' | 'waveform'>;
 
-/** A quarter of a megabyte of them. */
+/** About 256 KB. */
 const MOST = 1000;
 
 interface KnownFile {
-  /** Of the file, in hexadecimal digits. */
+  /** Of the file, in hexadecimal. */
   readonly sha256: string;
-  /** Whether it was to be taken as it is. */
+  /** Whether it is sent unchanged. */
   readonly keepsOpus: boolean;
 }
 
 class KnownNotes {
-  /** The one that was not asked for for the longest time comes first. */
+  /** The least recently used comes first. */
   readonly #notes = new Map<string, Known>();
 
   /** @param path of a file with this hash */
@@ -119,9 +119,9 @@ function nameOf({ sha256, keepsOpus }: KnownFile): string {
   return keepsOpus ? `${sha256} as it is` : sha256;
 }
 
-// The forms in which a caller gives the audio, each turned into a local file (decisions B "Audio").
+// Forms of the caller's audio, each turned into a local file (decisions B "Audio").
 
-/** As large as a multipart body may be. */
+/** The largest multipart body. */
 export const MAX_AUDIO_BYTES = 100 * 1024 * 1024;
 
 export type AudioInput =
@@ -131,7 +131,7 @@ export type AudioInput =
 
 export interface LocalAudio {
   readonly path: string;
-  /** Of the file, in hexadecimal digits. */
+  /** Of the file, in hexadecimal. */
   readonly sha256: string;
 }
 
@@ -139,7 +139,7 @@ const HTTP_URL = /^https?:\/\//i;
 const DATA_URI = /^data:[^,]*;base64,/i;
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
-/** Reads the `audio` field. Throws bad_request when it has none of the three forms. */
+/** Reads the `audio` field. Throws bad_request for anything but its three forms. */
 export function parseAudio(audio: string): AudioInput {
   const text = audio.trim();
   if (HTTP_URL.test(text)) {
@@ -152,7 +152,7 @@ export function parseAudio(audio: string): AudioInput {
   return { kind: 'bytes', bytes: Buffer.from(encoded, 'base64') };
 }
 
-/** Puts the audio into the workspace. Throws audio_unreachable. */
+/** Writes the audio to the workspace. Throws audio_unreachable. */
 async function materialize(
   audio: AudioInput,
   outbound: Outbound,

@@ -1,6 +1,6 @@
 /**
- * Letting a request in: whether its key is one, or the address has brought too many that are none, and whether the key has something left of its rate.
- * All of it is one script, so that a request asks Redis once; what it is about to read may come along.
+ * Admits a request: checks its key, wrong keys from its address, and the key's rate. One script, so
+ * a request asks Redis once; the record it reads can come along.
  */
 
 import { redisNow } from 'soundpost-kit/redis/clock';
@@ -11,22 +11,22 @@ import { hashOf, recordKey } from './bullmq-internals.ts';
 import { type ApiKey, apiKeyKey, type ClaimedKey, readPublicFields } from './tenants/api-keys.ts';
 
 interface AdmissionRequest {
-  /** What the key claims to be, undefined where it has not even the form of one. */
+  /** The key that is claimed; undefined if malformed. */
   readonly claim: ClaimedKey | undefined;
   readonly address: string;
   readonly policy: 'read' | 'submit';
-  /** How many a minute the key may do. */
+  /** Requests per minute for the key. */
   readonly limit: number;
-  /** What the request takes of it; 0 only looks. */
+  /** Units that the request uses; 0 only checks. */
   readonly cost: number;
-  /** A job whose record is to come along. */
+  /** A job whose record is read as well. */
   readonly jobId?: string | undefined;
 }
 
 type Admission =
-  /** Malformed, unknown, wrong or revoked, after too many such keys from the address. */
+  /** After too many malformed, unknown, wrong or revoked keys from the address. */
   | { readonly outcome: 'blocked'; readonly retryAfterSeconds: number }
-  /** Malformed, unknown, wrong and revoked are the same. */
+  /** Malformed, unknown, wrong and revoked keys alike. */
   | { readonly outcome: 'no-key' }
   | {
       readonly outcome: 'known';
@@ -34,7 +34,7 @@ type Admission =
       /** False when the rate is used up. */
       readonly allowed: boolean;
       readonly rate: RateState;
-      /** Of the job that was asked for, as {@link readJobRecord} wants it; empty where there is none. */
+      /** The requested job, for {@link readJobRecord}; empty if there is none. */
       readonly record: Readonly<Record<string, string>>;
     };
 
@@ -79,7 +79,7 @@ export async function admitRequest(
   }
 }
 
-/** Wrong passwords count with wrong API keys. A right one is let in whatever came before it. */
+/** Wrong passwords count as wrong API keys. The right one is always admitted. */
 export async function admitAdmin(
   redis: Redis,
   address: string,

@@ -1,4 +1,4 @@
-/** What is told of a running attempt: to its job's record how far it is and that its worker lives, to the observer its beginning and end. */
+/** Reports a running attempt: progress to the job's record, start and end to the observer. */
 import type { Job, Worker } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
@@ -15,14 +15,14 @@ interface AttemptReportOptions {
   readonly lockMs: number;
   /** Of this process, while it works on the job. */
   readonly workerId: string;
-  /** Told with each answer whether the job is still ours and wanted. */
+  /** Called after each write: whether the job is still ours and wanted. */
   readonly onState: (state: AttemptState) => void;
   readonly logger: Logger;
 }
 
-/** How often at least: a cancellation whose message was lost waits for no longer than this. */
+/** The longest that a cancellation waits whose message was lost. */
 const LONGEST_TICK_MS = 500;
-/** A lock is renewed well before it runs out. */
+/** Renews a lock well before it expires. */
 const TICKS_IN_A_LOCK = 4;
 
 export class AttemptReport {
@@ -32,7 +32,7 @@ export class AttemptReport {
   #isWorking = false;
   #writing: Promise<void> = Promise.resolve();
 
-  /** Begins to write, every so often also without news: each write renews the lock, and its answer carries a cancellation. */
+  /** Starts writing at intervals, even without news, to renew the lock and see cancellations. */
   constructor(options: AttemptReportOptions) {
     this.#options = options;
     const tickMs = Math.min(LONGEST_TICK_MS, options.lockMs / TICKS_IN_A_LOCK);
@@ -48,14 +48,14 @@ export class AttemptReport {
     }
   }
 
-  /** Resolves once the record says that from now on the death of this worker counts against the job. */
+  /** Resolves once the record says that this worker's death counts against the job. */
   async beginWork(): Promise<void> {
     this.#isWorking = true;
     this.#writing = this.#writing.then(() => this.#write());
     await this.#writing;
   }
 
-  /** Writes a last time: the step in which a job ended must stand in its record, also when it failed between two ticks. */
+  /** Writes once more: the record must show the step in which the job ended. */
   async end(): Promise<void> {
     clearInterval(this.#ticker);
     this.#isWorking = false;
@@ -79,14 +79,14 @@ export class AttemptReport {
   }
 }
 
-/** To be called when an attempt begins; only the first one of a job counts. */
+/** Call when an attempt starts; only a job's first attempt counts. */
 export function observeStart(job: Job, observer: Observer | undefined): void {
   if (job.attemptsStarted === 1 && job.processedOn !== undefined) {
     observer?.jobTaken(Math.max(0, job.processedOn - job.timestamp) / 1000);
   }
 }
 
-/** Of attempts that another one follows nothing is told: BullMQ gives only the job's last one its time of end. */
+/** Retried attempts are not counted: BullMQ sets `finishedOn` only on the last one. */
 export function observeEnds(worker: Worker, observer: Observer | undefined): void {
   worker.on('completed', (job) =>
     observer?.jobEnded({ state: 'completed' }, secondsOf(job), job.data.tenant),

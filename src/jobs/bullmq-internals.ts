@@ -1,7 +1,7 @@
 /**
- * What we need of BullMQ that its public API does not offer (docs/decisions/0027-bullmq-by-its-public-api.md). Written for
- * {@link BULLMQ_VERSION}: nothing else in `src`, beside its scripts in lua/bullmq, names one of its keys, or a field of a job's hash, and no other
- * version is served.
+ * BullMQ internals that its public API lacks (docs/decisions/0027-bullmq-by-its-public-api.md).
+ * Written for {@link BULLMQ_VERSION} only. In `src` nothing else, except its scripts in lua/bullmq,
+ * names BullMQ's keys or the fields of a job's hash.
  */
 
 import bullmq from 'bullmq/package.json' with { type: 'json' };
@@ -25,7 +25,7 @@ import { apiKeyKey } from './tenants/api-keys.ts';
 
 export const BULLMQ_VERSION = '6.7.0';
 
-/** @throws when another version of BullMQ is installed: its keys may be others, and jobs be lost */
+/** @throws for another version of BullMQ: with other keys, jobs could be lost */
 export function checkBullmq(installed = bullmq.version): void {
   if (installed !== BULLMQ_VERSION) {
     throw new Error(
@@ -37,16 +37,16 @@ export function checkBullmq(installed = bullmq.version): void {
 const keyOf = (queue: QueueName, part: string): string => `${KEY_PREFIX}:${queueNames[queue]}:${part}`;
 const lockOf = (jobId: string): string => keyOf('extract', `${jobId}:lock`);
 
-/** Where a job's record is, for those who ask whether it is there, or hand it to lua/bullmq/read-record.lua. */
+/** The key of a job's record, to check for it or to pass it to lua/bullmq/read-record.lua. */
 export const recordKey = (queue: QueueName, jobId: string): string => keyOf(queue, jobId);
 
-/** Fields of ours in an extraction's hash; lua/bullmq/names.lua has those that scripts alone know. */
+/** Our fields in an extraction's hash; lua/bullmq/names.lua has those only scripts use. */
 export const own = {
   cancelled: 'spCancelled',
-  /** Tokens of all attempts that had their turn, separated by commas. */
+  /** Comma-separated tokens of all attempts that got an encoder. */
   attempts: 'spAttempts',
   erased: 'spErased',
-  /** Its API knows that it is there, and answers that it is accepted. */
+  /** The API saw the job added, and answers that it is accepted. */
   confirmed: 'spConfirmed',
   voiceSend: 'spVoiceSend',
 } as const;
@@ -70,7 +70,7 @@ const ExtractionHash = z.object({
 
 export type StoredExtraction = NonNullable<ReturnType<typeof readExtraction>>;
 
-/** What an extraction's hash says: texts are JSON, times ms since the epoch. Undefined when it is empty. Throws when this version cannot read it. */
+/** An extraction's hash; texts are JSON, times ms. Undefined if empty, throws if unreadable. */
 export function readExtraction(hash: Readonly<Record<string, string>>) {
   if (hash.data === undefined) return undefined;
   const raw = ExtractionHash.parse(hash);
@@ -82,28 +82,28 @@ export function readExtraction(hash: Readonly<Record<string, string>>) {
     /** 0 before the first report. */
     progress: raw.progress,
     result: raw.returnvalue,
-    /** Survives a later success. */
+    /** Kept after a later success. */
     failure: raw.failedReason,
-    /** Before it ended. */
+    /** Cancelled before it ended. */
     isCancelled: raw[own.cancelled] !== undefined,
-    /** Of all attempts that may have left files: what the janitor finds those by. */
+    /** All attempts that may have left files, for the janitor. */
     attemptTokens: raw[own.attempts]?.split(',') ?? [],
-    /** The caller had the files of a finished job erased. */
+    /** The caller erased the job's files. */
     isErased: raw[own.erased] !== undefined,
     isConfirmed: raw[own.confirmed] !== undefined,
-    /** The latest sending as a voice message, when it is not the one of the submission. */
+    /** The latest voice message, if not the submission's own. */
     voiceSendId: raw[own.voiceSend],
   };
 }
 
-/** One round trip; empty when there is no such job. */
+/** One round trip; empty if there is no such job. */
 export function fetchExtraction(redis: Redis, jobId: string): Promise<Record<string, string>> {
   return redis.hgetall(recordKey('extract', jobId));
 }
 
 const note = loadScript(new URL('./lua/bullmq/field-note.lua', import.meta.url));
 
-/** Writes a field of ours in the hash of a job that is there. `known`: it had the field. */
+/** Sets our field in an existing job's hash. `known`: it was set before. */
 async function noteField(redis: Redis, key: string, field: string, value: string) {
   return (await note.run(redis, [key], [field, value])) as 'new' | 'known' | 'absent';
 }
@@ -120,7 +120,7 @@ export async function noteVoiceSend(redis: Redis, jobId: string, sendId: string)
   await noteField(redis, recordKey('extract', jobId), own.voiceSend, sendId);
 }
 
-/** Field of ours in a voice message's hash, set while a request to the gateway is under way. */
+/** Our field in a voice message's hash, set while a request to the gateway is running. */
 const SENDING = 'spSending';
 
 const FollowUpHash = z.object({
@@ -130,33 +130,33 @@ const FollowUpHash = z.object({
   [SENDING]: z.string().optional(),
 });
 
-/** What the hash says of something that follows a job; one round trip. */
+/** The state of a follow-up; one round trip. */
 export async function fetchFollowUp(redis: Redis, queue: 'voice' | 'transcript' | 'destination', id: string) {
   const hash = FollowUpHash.parse(await redis.hgetall(recordKey(queue, id)));
   return {
-    /** Tries that have ended. */
+    /** Completed attempts. */
     attempts: hash.atm,
     hasEnded: hash.finishedOn !== undefined,
-    /** JSON; undefined before it ended well. */
+    /** JSON; undefined before success. */
     result: hash.returnvalue,
     isSending: hash[SENDING] !== undefined,
   };
 }
 
-/** Answers whether it was noted already; `absent`: Redis has lost the voice message. */
+/** `known`: already marked; `absent`: Redis has lost the voice message. */
 export function noteSending(redis: Redis, sendId: string): Promise<'new' | 'known' | 'absent'> {
   return noteField(redis, recordKey('voice', sendId), SENDING, '1');
 }
 
-/** The gateway did not take the message, or somebody asks for it again: another try is no second message. */
+/** The gateway rejected the message, or it is requested again: an attempt sends no duplicate. */
 export async function clearSending(redis: Redis, sendId: string): Promise<void> {
   await redis.hdel(recordKey('voice', sendId), SENDING);
 }
 
-/** What `readRecord` in lua/bullmq/read-record.lua reads. */
+/** The fields that `readRecord` in lua/bullmq/read-record.lua reads. */
 export const RECORD_FIELDS = Object.keys(ExtractionHash.shape);
 
-/** What `readRecord` answered, as the hash. */
+/** Turns the answer of `readRecord` back into a hash. */
 export function hashOf(values: readonly (string | null)[]): Record<string, string> {
   const hash: Record<string, string> = {};
   for (const [index, value] of values.entries()) {
@@ -173,7 +173,7 @@ export const QUEUE_PLACES_KEYS = ['prioritized', 'wait', 'active', 'delayed'].ma
 
 const confirm = loadScript(new URL('./lua/bullmq/submission-confirm.lua', import.meta.url));
 
-/** From now on those of the jobs that are there may be started. False when one of them is not there any more. */
+/** Lets existing jobs of a submission start. False if one of them is gone. */
 export async function confirmJobs(redis: Redis, tenant: string, jobIds: readonly string[]): Promise<boolean> {
   const keys = jobIds.map((jobId) => recordKey('extract', jobId));
   const args = [ACCEPTED_CHANNEL, `${tenant} ${jobIds[0]}`, CHANGE_CHANNEL, ...jobIds];
@@ -182,7 +182,7 @@ export async function confirmJobs(redis: Redis, tenant: string, jobIds: readonly
 
 const owner = loadScript(new URL('./lua/bullmq/owner-read.lua', import.meta.url));
 
-/** The tenant of an extraction, undefined where there is no such job. */
+/** The tenant of an extraction, undefined if there is no such job. */
 export async function ownerOf(redis: Redis, jobId: string): Promise<string | undefined> {
   const tenant = await owner.run(redis, [recordKey('extract', jobId)], []);
   return typeof tenant === 'string' ? tenant : undefined;
@@ -190,21 +190,21 @@ export async function ownerOf(redis: Redis, jobId: string): Promise<string | und
 
 const drop = loadScript(new URL('./lua/bullmq/unconfirmed-drop.lua', import.meta.url));
 
-/** Settles that the job is never started. False when it was confirmed after all. */
+/** Ensures that the job never starts. False if it was confirmed. */
 export async function dropUnconfirmed(redis: Redis, jobId: string): Promise<boolean> {
   return (await drop.run(redis, [recordKey('extract', jobId)], [jobId])) === 1;
 }
 
-/** `lost`: the job was given to another worker, so the lock is not ours any more. */
+/** `lost`: another worker has the job and its lock. */
 export type AttemptState = 'held' | 'cancelled' | 'lost';
-/** `unconfirmed`: its API has not said yet that it is accepted; `refused`: it was not, and never will be; `paused`: its key is. */
+/** `unconfirmed`: not accepted yet; `refused`: never will be; `paused`: its key is paused. */
 type StartState = AttemptState | 'unconfirmed' | 'refused' | 'paused';
 
 const start = loadScript(new URL('./lua/bullmq/attempt-start.lua', import.meta.url));
 
 /**
- * To be called once when a worker takes the job up: looks after the attempts before it that left the job in the middle of their work.
- * `lostStarts`: how many by the death of their process. `unsureStarts`: how many by one that is silent, and may be dead.
+ * Call once when a worker takes up the job: checks attempts that left it unfinished. `lostStarts`:
+ * attempts whose process died. `unsureStarts`: attempts whose silent process may be dead.
  */
 export async function startAttempt(
   redis: Redis,
@@ -224,8 +224,8 @@ export async function startAttempt(
 const serve = loadScript(new URL('./lua/bullmq/served-note.lua', import.meta.url));
 
 /**
- * Moves the virtual time of the queue on to the job, which has its turn now, or has ended without one (docs/decisions/0004-fairness.md).
- * @param attemptToken of an attempt that may leave files behind from now on
+ * Advances virtual time to a job that got an encoder or ended (docs/decisions/0004-fairness.md).
+ * @param attemptToken of an attempt that can leave files from now on
  */
 export async function noteServed(redis: Redis, jobId: string, attemptToken = ''): Promise<void> {
   await serve.run(redis, [recordKey('extract', jobId), VIRTUAL_TIME_KEY], [attemptToken]);
@@ -237,22 +237,22 @@ interface Holder {
   readonly jobId: string;
   /** Token of the job's lock. */
   readonly token: string;
-  /** For so long the lock is ours from now on. */
+  /** The lock is renewed for this long. */
   readonly lockMs: number;
-  /** Id of the process that works on the job, whose death would count against it; empty while none does. */
+  /** The process whose death would count against the job; empty while none works on it. */
   readonly working: string;
 }
 
 /**
- * Writes the state of a running job; progress only ever goes up, also over several attempts. Renews the lock too: BullMQ stops
- * to do so when an earlier attempt at the same job, given up but not yet over, ends in the same process.
+ * Writes a running job's state; progress never falls, even across attempts. Also renews the lock:
+ * BullMQ stops doing so when an abandoned attempt at the same job ends in the same process.
  */
 export async function reportProgress(
   redis: Redis,
   { jobId, token, lockMs, working }: Holder,
   { progress, ...rest }: ExtractProgress,
 ): Promise<AttemptState> {
-  // `progress` stands first, where the script replaces it without decoding and encoding the rest.
+  // `progress` comes first: the script replaces it without re-encoding the rest.
   const text = JSON.stringify({ progress, ...rest });
   const keys = [recordKey('extract', jobId), lockOf(jobId)];
   return (await report.run(redis, keys, [
@@ -265,14 +265,14 @@ export async function reportProgress(
   ])) as AttemptState;
 }
 
-/** `claimed`: it was waiting, and is now held under the given token, to be failed by the caller. `told`: its worker was. */
-type CancelOutcome = 'missing' | 'finished' | 'claimed' | 'told';
+/** `claimed`: it waited; the caller now fails it, using the token. `notified`: its worker was. */
+type CancelOutcome = 'missing' | 'finished' | 'claimed' | 'notified';
 
 const cancel = loadScript(new URL('./lua/bullmq/job-cancel.lua', import.meta.url));
 
 /**
- * Marks the job as cancelled, whatever it is doing, and tells whoever runs it. The flag is what counts; the message
- * only makes it quick (a message alone is lost when the worker does not listen yet).
+ * Marks the job as cancelled and notifies its worker. The flag decides; the message only speeds it
+ * up, since a worker that is not subscribed yet misses it.
  */
 export async function markCancelled(redis: Redis, jobId: string, token: string): Promise<CancelOutcome> {
   const keys = [...QUEUE_PLACES_KEYS, recordKey('extract', jobId), lockOf(jobId)];
@@ -281,7 +281,7 @@ export async function markCancelled(redis: Redis, jobId: string, token: string):
 
 const locks = loadScript(new URL('./lua/bullmq/held-jobs.lua', import.meta.url));
 
-/** Jobs of the queue that somebody holds, and the tokens of their locks: those of one of BullMQ's workers begin with its id and a colon. */
+/** Locked jobs with their tokens; a BullMQ worker's tokens start with its id and a colon. */
 export async function heldJobs(
   redis: Redis,
   queue: QueueName,
@@ -295,7 +295,7 @@ export interface WaitingJob {
   readonly tenant: string;
   /** Ms since the epoch. */
   readonly submittedAtMs: number;
-  /** It was brought forward already, or comes back from a worker that died. */
+  /** Brought forward, or returned from a dead worker. */
   readonly isInFront: boolean;
 }
 
@@ -303,7 +303,7 @@ const WAITING_KEYS = [keyOf('extract', 'prioritized'), keyOf('extract', 'wait')]
 
 const firstOfOthers = loadScript(new URL('./lua/bullmq/first-waiting.lua', import.meta.url));
 
-/** The first job of the queue that is of none of these keys, or else the first of a key that is not `served`; none of a paused key. */
+/** The first job of another key, or of one that is not `served`; none of a paused key. */
 export async function firstWaiting(
   redis: Redis,
   served: readonly string[],
@@ -318,12 +318,12 @@ export async function firstWaiting(
 
 const forward = loadScript(new URL('./lua/bullmq/job-bring-forward.lua', import.meta.url));
 
-/** The job is the next that a worker takes up. False when it does not wait any more, or somebody else has brought it forward. */
+/** Makes the job the next to be taken. False if it no longer waits or was brought forward. */
 export async function bringForward(redis: Redis, jobId: string): Promise<boolean> {
   return (await forward.run(redis, WAITING_KEYS, [jobId])) !== 0;
 }
 
-/** Wakes an idle worker: BullMQ does not for a job with a priority that `moveToWait` brings back, and they look every 5 s only. */
+/** Wakes an idle worker: after `moveToWait` BullMQ does not, and workers poll only every 5 s. */
 export async function wakeWorker(redis: Redis): Promise<void> {
   await redis.zadd(keyOf('extract', 'marker'), 0, '0');
 }
@@ -333,7 +333,7 @@ export interface Ended {
   readonly endedAtMs: number;
 }
 
-/** Ended extractions, by when they ended. `from` as Redis writes a bound: `-inf`, `5`, or `(5` for what is later. */
+/** Ended extractions by end time. `from` is a Redis bound: `-inf`, `5`, or `(5` for above 5. */
 export async function endedBetween(
   redis: Redis,
   outcome: 'completed' | 'failed',
@@ -348,7 +348,7 @@ export async function endedBetween(
 
 const oldest = loadScript(new URL('./lua/bullmq/oldest-wait.lua', import.meta.url));
 
-/** For how long the job has waited that has waited longest, ms; 0 when none waits. One script, whatever the length of the queue. */
+/** The longest wait, ms; 0 if no job waits. One script, whatever the length of the queue. */
 export async function oldestWaitMs(redis: Redis, queue: QueueName): Promise<number> {
   const keys = ['prioritized', 'wait', 'delayed'].map((part) => keyOf(queue, part));
   const args = [redisNow(), keyOf(queue, ''), queue === 'extract' ? '1' : '0'];

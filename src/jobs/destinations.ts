@@ -1,6 +1,6 @@
 /**
- * Where the files of a job are put (decisions A8), as its payload keeps it: what an answer may show in the clear, the address with its query and the
- * values of the headers sealed, for whoever reads Redis could write there.
+ * Destinations of a job's files (decisions A8), as its payload keeps them: the displayable part in
+ * the clear; the address's query and header values sealed, as they allow writing there.
  */
 import { DestinationRequest, filledIn } from 'soundpost-contract/destination';
 import { ONLY_OUTPUT, OutputName } from 'soundpost-contract/ids';
@@ -10,7 +10,7 @@ import type { Sealer } from 'soundpost-kit/signing/sealer';
 import { z } from 'zod';
 
 const SealedDestination = z.object({
-  /** Without its query. */
+  /** Without the query. */
   url: z.string(),
   /** Names. */
   headers: z.array(z.string()).optional(),
@@ -19,7 +19,7 @@ const SealedDestination = z.object({
 });
 type SealedDestination = z.infer<typeof SealedDestination>;
 
-/** Of the job, and of the outputs that have one of their own. */
+/** The job's, and those of individual outputs. */
 export const QueuedDestinations = z.object({
   job: SealedDestination.optional(),
   outputs: z.record(OutputName, SealedDestination).optional(),
@@ -34,11 +34,11 @@ interface Queued extends AskedOutputs {
   readonly destinations?: QueuedDestinations | undefined;
 }
 
-/** Only the same job and output open it again. */
+/** Binds a sealed value to its job and output. */
 const labelOf = (jobId: string, name: string | undefined): string =>
   `destination of ${jobId}${name === undefined ? '' : ` ${name}`}`;
 
-/** What was asked for as a payload keeps it. */
+/** Converts a request into the form that a payload keeps. */
 export function sealDestinations(
   sealer: Sealer,
   jobId: string,
@@ -68,7 +68,7 @@ function withoutDestination<Output>(output: Output): Output {
   return { ...output, destination: undefined };
 }
 
-/** What was asked for, as it would be asked for again. */
+/** The destinations as requested. */
 export function openDestinations(
   sealer: Sealer,
   jobId: string,
@@ -86,7 +86,7 @@ export function openDestinations(
   };
 }
 
-/** Where the file of an output is to be put: its own destination, else that of the job. */
+/** An output's destination: its own, or the job's. */
 export function destinationOf(
   queued: Queued,
   name: string,
@@ -100,7 +100,7 @@ function placed(url: string, queued: Queued, name: string): string {
   return output === undefined ? url : filledIn(url, { name, extension: fileKindOf(output).extension });
 }
 
-/** The same with what is secret of it. @throws where SECRET_KEY is another one than when it was asked for */
+/** A destination with its secrets. @throws if SECRET_KEY has changed since the request */
 export function openDestination(
   sealer: Sealer,
   jobId: string,
@@ -118,7 +118,7 @@ function opened(sealer: Sealer, label: string, { sealed }: SealedDestination): D
   return DestinationRequest.parse(JSON.parse(sealer.open(label, sealed)));
 }
 
-/** Presigned addresses carry their secret in the query, so it is not shown. */
+/** A presigned address carries its secret in the query, so that is hidden. */
 export function withoutQuery(url: string): string {
   const [base = ''] = url.split(/[?#]/, 1);
   return base;

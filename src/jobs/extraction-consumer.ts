@@ -1,6 +1,6 @@
 /**
- * The workers' side of the job queue. It owns what BullMQ and Redis demand of whoever runs a job (lock, cancellation,
- * shutdown, how an error is written down), so that the steps of an extraction see one job, one signal and one report.
+ * The workers' side of the job queue. It handles what BullMQ and Redis require (lock, cancellation,
+ * shutdown, failures), so the extraction's steps see one job, one signal and one report.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -24,8 +24,8 @@ import { Semaphore } from './semaphore.ts';
 import { type Place, ShareWatch } from './share-watch.ts';
 
 /**
- * Why the signal of a running job was aborted. `yielded`: its place was given to a job of another key. `refused`: it was never accepted. `deadly`: it has
- * killed too many workers. `undecided`: it may have. `paused`: its key is.
+ * Why a running job was aborted. `yielded`: another key's job gets its slot. `refused`: never
+ * accepted. `deadly`: killed too many workers. `undecided`: may have. `paused`: its key is.
  */
 class JobAborted extends Error {
   override readonly name = 'JobAborted';
@@ -36,59 +36,56 @@ class JobAborted extends Error {
   }
 }
 
-/** Whether a job was aborted to be taken up again: its place was given to another key. */
+/** Whether a job was aborted to free its slot for another key; it will run again. */
 export function wasPutBack({ reason }: AbortSignal): boolean {
   return reason instanceof JobAborted && reason.why === 'yielded';
 }
 
-/** One attempt at a job, as its steps see it. */
+/** An attempt at a job, as its steps see it. */
 export interface ExtractionJob {
   readonly jobId: string;
   readonly payload: ExtractPayload;
-  /** Names this attempt's files; no other attempt at any job has the same. */
+  /** Unique: names this attempt's files. */
   readonly attemptToken: string;
-  /** The job's place among all that wait: the smaller is served first (docs/decisions/0004-fairness.md). */
+  /** Position in the queue; the smallest is served first (docs/decisions/0004-fairness.md). */
   readonly order: number;
-  /** Aborted with a {@link JobAborted} when the job was cancelled, given to another worker, or is handed back. */
+  /** Aborted with a {@link JobAborted} when the job is cancelled, lost or handed back. */
   readonly signal: AbortSignal;
-  /** Notes the state, to be written with the next tick or, of a new step, at once; call it as often as there is news. */
+  /** Written at the next tick, or at once for a new step; call it as often as needed. */
   report(state: ExtractProgress): void;
-  /** Notes that the job has its turn, an encoder: from now on it is not put back for another key, and the queue's virtual time moves on to it. */
+  /** Call when the job gets an encoder: it is no longer put back, and virtual time advances. */
   takeTurn(): Promise<void>;
 }
 
 export interface ExtractionConsumerOptions extends WorkerSettings {
-  /** Jobs that are taken up at a time. */
+  /** Jobs taken at the same time. */
   readonly concurrency: number;
   /**
-   * Resolves with the result. Throws a ServiceError for a failure that is final, one with INTERNAL_ERROR for a failure that is to
-   * be tried again and shown as it says when no try is left; anything else is tried again too, and shown as an INTERNAL_ERROR.
+   * Resolves with the result. A ServiceError is final, except INTERNAL_ERROR, which is retried and
+   * in the end shown as thrown. Any other error is retried and shown as INTERNAL_ERROR.
    */
   readonly run: (job: ExtractionJob) => Promise<ExtractResult>;
-  /** What waits, asked on a connection of the role `request`. */
+  /** For reading the waiting jobs, on a connection of the role `request`. */
   readonly queue: Queue;
-  /** Whether it is watched that jobs are taken at all: seconds without one, while jobs wait and there is room. */
+  /** Seconds without a started job, despite waiting jobs and room, that count as stalled. */
   readonly patienceSeconds?: number | undefined;
   readonly observer?: Observer;
 }
 
 interface ExtractionConsumer {
-  /** Stops taking jobs, lets running ones finish for `graceMs`, then aborts them and hands them back. */
+  /** Stops taking jobs, lets running ones finish for `graceMs`, then aborts and returns them. */
   close(graceMs: number): Promise<void>;
 }
 
-/** Starts that a job may lose by the death of a worker's process: one that kills its worker each time ends failed after the third. */
+/** A job fails after losing this many starts to the death of its worker's process. */
 const MAX_LOST_STARTS = 3;
-/** How long a job waits of which it is not known yet whether it has lost so many, ms. */
+/** How long a job waits while it is unknown whether its last worker died, ms. */
 const LOOK_AGAIN_MS = 2000;
-/** How long a job of a paused key waits until it is looked whether the key still is. */
+/** How long a paused key's job waits until the key is checked again. */
 const PAUSED_MS = 10_000;
-/**
- * After so many lost starts a job is begun when nothing else runs in its worker, so that jobs which were only beside the deadly one
- * are told from it before any of them has lost its third.
- */
+/** A job with this many lost starts runs alone, so that its crash cannot be blamed on others. */
 const ALONE_AFTER_LOST_STARTS = 2;
-/** BullMQ's own count takes a job that waited in a worker for one that was begun; ours, above, is the one that ends jobs. */
+/** BullMQ also counts jobs that never started here; only our own limit, above, ends jobs. */
 const MAX_STALLED = 1000;
 
 export function consumeExtractions(options: ExtractionConsumerOptions): ExtractionConsumer {
@@ -97,13 +94,13 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
   const room = new Semaphore(options.concurrency);
   let begun = 0;
 
-  // Three parameters tell BullMQ to hand a signal in; it is aborted when the lock could not be renewed.
+  // BullMQ passes a signal only to three parameters; it aborts when the lock is not renewed.
   const processor = async (job: Job, token = '', lockLost?: AbortSignal): Promise<ExtractResult> => {
     const jobId = job.id ?? '';
     const controller = new AbortController();
     const onLost = (): void => controller.abort(new JobAborted('lost'));
     lockLost?.addEventListener('abort', onLost, { once: true });
-    // After an outage of Redis a worker may be given its own job again before it has noticed that it lost it.
+    // After a Redis outage a worker can get its own job again before noticing that it lost it.
     running.get(jobId)?.controller.abort(new JobAborted('lost'));
     const { tenant } = job.data;
     const own: RunningJob = {
@@ -116,7 +113,7 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     begun += 1;
     observeStart(job, options.observer);
     if (worker.isPaused()) {
-      // One that came with the answer to a question asked before the pause.
+      // This job arrived with an answer to a request made before the pause.
       controller.abort(new JobAborted('shutdown'));
     }
     try {
@@ -155,18 +152,7 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     void probes?.ask('consumer');
   }
 
-  // Of a message that was lost the flag in the record tells with the next tick, and the watch of shares with its next look.
-  const unsubscribe = subscribe(
-    redis,
-    {
-      [CANCEL_CHANNEL]: (jobId) => running.get(jobId)?.controller.abort(new JobAborted('cancelled')),
-      [ACCEPTED_CHANNEL]: (message) => {
-        const [tenant = '', jobId = ''] = message.split(' ');
-        shares.see({ tenant, jobId });
-      },
-    },
-    (error) => logger.warn({ error: error.message }, 'messages to workers'),
-  );
+  const unsubscribe = followMessages(options, running, shares);
 
   return {
     async close(graceMs) {
@@ -183,10 +169,33 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
 }
 
 /**
- * Notices a worker that looks healthy and takes no jobs: its blocked connection is dead without an
- * error, or a loop inside has come to rest. The canary is the queue itself.
- * @param queue on a connection of the role `request`, not the one on which the worker waits
- * @param look jobs that the worker has begun, and whether it would begin one now
+ * A lost message does no harm: the attempt's report reads the cancel flag with its next tick,
+ * and the share watch checks the queue every second.
+ * @returns how to unsubscribe
+ */
+function followMessages(
+  { redis, logger }: ExtractionConsumerOptions,
+  running: ReadonlyMap<string, RunningJob>,
+  shares: ShareWatch<RunningJob>,
+): () => void {
+  return subscribe(
+    redis,
+    {
+      [CANCEL_CHANNEL]: (jobId) => running.get(jobId)?.controller.abort(new JobAborted('cancelled')),
+      [ACCEPTED_CHANNEL]: (message) => {
+        const [tenant = '', jobId = ''] = message.split(' ');
+        shares.see({ tenant, jobId });
+      },
+    },
+    (error) => logger.warn({ error: error.message }, 'messages to workers'),
+  );
+}
+
+/**
+ * Detects a worker that seems healthy but takes no jobs: its blocking connection is dead without an
+ * error, or its loop has stopped. The queue itself is the canary.
+ * @param queue on a connection of the role `request`, not the worker's blocking one
+ * @param look how many jobs the worker has started, and whether it would start one now
  */
 function consumerProbe(
   queue: Queue,
@@ -199,14 +208,14 @@ function consumerProbe(
     async ask() {
       const waiting = await waitingJobs(queue);
       const { begun, hasRoom } = look();
-      const isInVain = waiting > 0 && hasRoom && begun === begunBefore;
+      const isStalled = waiting > 0 && hasRoom && begun === begunBefore;
       begunBefore = begun;
-      return isInVain ? 'stalled' : 'taking';
+      return isStalled ? 'stalled' : 'taking';
     },
   };
 }
 
-/** A job that this worker has taken up. */
+/** A job that this worker is running. */
 interface RunningJob extends Place {
   readonly controller: AbortController;
   hasTurn: boolean;
@@ -274,12 +283,12 @@ async function attempt(
   }
 }
 
-/** An API confirms within milliseconds, or, when Redis was away, as soon as it is back; what none has confirmed by then never was accepted. */
+/** An API confirms within milliseconds of Redis being up; an unconfirmed job was never accepted. */
 const CONFIRMED_WITHIN_MS = 10_000;
 const FIRST_LOOK_MS = 4;
 const LAST_LOOK_MS = 100;
 
-/** Waits until the job counts. */
+/** Waits until the job is confirmed. */
 async function startConfirmed(redis: Redis, holder: Parameters<typeof startAttempt>[1], signal: AbortSignal) {
   const untilMs = performance.now() + CONFIRMED_WITHIN_MS;
   for (let waitMs = FIRST_LOOK_MS; ; waitMs = Math.min(waitMs * 2, LAST_LOOK_MS)) {
@@ -292,7 +301,7 @@ async function startConfirmed(redis: Redis, holder: Parameters<typeof startAttem
   }
 }
 
-/** Translates the end of an attempt into what BullMQ understands. */
+/** Converts the end of an attempt into BullMQ's terms. */
 async function asBullError(
   error: unknown,
   job: Job,
@@ -304,7 +313,7 @@ async function asBullError(
   if (reason instanceof JobAborted) {
     return givenUp(reason, job, token, { redis, logger });
   }
-  // What ends before it had its turn, for want of its source, has had it all the same.
+  // A job that fails before it gets an encoder, such as for its source, counts as served.
   await noteServed(redis, job.id ?? '').catch(() => undefined);
   if (error instanceof ServiceError && error.code !== 'INTERNAL_ERROR') {
     logger.info({ jobId: job.id, code: error.code, details: error.details, err: error.cause }, 'job failed');

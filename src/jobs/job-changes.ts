@@ -1,4 +1,4 @@
-/** Tells when a job may have changed, for those who watch it; what it is now is read from its record. */
+/** Notifies watchers when a job may have changed; they read its record for the new state. */
 
 import { EventEmitter } from 'node:events';
 import { QueueEvents } from 'bullmq';
@@ -11,18 +11,18 @@ import { CHANGE_CHANNEL, queueNames } from './names.ts';
 import { connectionOptions } from './open-queue.ts';
 import { REVOKED_CHANNEL } from './tenants/api-keys.ts';
 
-/** BullMQ tells of every job that is added, too; nobody reads that while nobody watches. */
+/** BullMQ reports every added job; without watchers these events are not read. */
 const IDLE_MS = 60_000;
-/** How far back the first watcher's events begin, so that none is missed on the way; more than the clocks may differ. */
+/** The first watcher's events start this far back, so none is missed; more than clocks differ. */
 const LOOK_BACK_MS = 30_000;
-/** Jobs whose tenants are remembered while somebody watches all jobs of a key; each takes about 100 bytes. */
+/** Cached tenants of jobs, used while all jobs of a key are watched; about 100 bytes each. */
 const KNOWN_OWNERS = 10_000;
 
 /** Watches all jobs of a key. */
 interface KeyWatcher {
-  /** A job of the key is new, or may have changed. */
+  /** A job of the key is new or may have changed. */
   readonly changed: (jobId: string) => void;
-  /** Changes may have been lost: any job of the key may be another one now. */
+  /** Changes may be lost: any job of the key may have changed. */
   readonly missed: () => void;
 }
 
@@ -30,7 +30,7 @@ export class JobChanges {
   readonly #watchers = new EventEmitter().setMaxListeners(0);
   readonly #revocations = new EventEmitter().setMaxListeners(0);
   readonly #keyWatchers = new Map<string, Set<KeyWatcher>>();
-  /** Tenants of jobs, in the order in which they were looked up. */
+  /** Tenants of jobs, in the order of their lookup. */
   readonly #owners = new Map<string, Promise<string | undefined>>();
   readonly #redis: Redis;
   readonly #warn: (error: Error) => void;
@@ -46,20 +46,20 @@ export class JobChanges {
     this.#unsubscribe = subscribe(
       redis,
       {
-        [CHANGE_CHANNEL]: (jobId) => this.#tell(jobId),
+        [CHANGE_CHANNEL]: (jobId) => this.#notify(jobId),
         [REVOKED_CHANNEL]: (keyId) => this.#revocations.emit(keyId),
       },
       this.#warn,
-      () => this.#tellMissed(),
+      () => this.#notifyMissed(),
     );
   }
 
-  /** Aborted when nobody may go on watching, because the process stops. */
+  /** Aborted when the process stops. */
   get closing(): AbortSignal {
     return this.#closing.signal;
   }
 
-  /** Ends every watch; then the connections may be closed. */
+  /** Ends every watch; then the connections can be closed. */
   stop(): void {
     this.#closing.abort();
   }
@@ -70,7 +70,7 @@ export class JobChanges {
     return this.#begin(() => this.#watchers.off(jobId, changed));
   }
 
-  /** Calls back of all jobs of a key until the returned function is called; a change may be told twice. */
+  /** Calls back for any job of a key until the returned function is called; may repeat a change. */
   watchKey(keyId: string, watcher: KeyWatcher): () => void {
     const watchers = this.#keyWatchers.get(keyId) ?? new Set();
     this.#keyWatchers.set(keyId, watchers.add(watcher));
@@ -86,7 +86,7 @@ export class JobChanges {
     return () => this.#revocations.off(keyId, revoked);
   }
 
-  /** @returns `end`, after which nothing is read that nobody waits for */
+  /** @returns calls `end`, and stops reading events once nobody is watching */
   #begin(end: () => void): () => void {
     clearTimeout(this.#idle);
     this.#events ??= this.#readEvents();
@@ -99,22 +99,22 @@ export class JobChanges {
     };
   }
 
-  #tell(jobId: string): void {
+  #notify(jobId: string): void {
     this.#watchers.emit(jobId);
     if (this.#keyWatchers.size > 0) {
-      this.#tellKey(jobId).catch((error: Error) => {
+      this.#notifyKeyWatchers(jobId).catch((error: Error) => {
         this.#warn(error);
-        this.#tellMissed();
+        this.#notifyMissed();
       });
     }
   }
 
-  async #tellKey(jobId: string): Promise<void> {
+  async #notifyKeyWatchers(jobId: string): Promise<void> {
     const owner = await this.#ownerOf(jobId);
     for (const { changed } of this.#watchersOf(owner ?? '')) changed(jobId);
   }
 
-  /** It never changes, so each job is looked up once. */
+  /** Never changes, so each job is looked up once. */
   #ownerOf(jobId: string): Promise<string | undefined> {
     const known = this.#owners.get(jobId);
     if (known !== undefined) return known;
@@ -127,7 +127,7 @@ export class JobChanges {
     return found;
   }
 
-  #tellMissed(): void {
+  #notifyMissed(): void {
     for (const keyId of [...this.#keyWatchers.keys()]) {
       for (const { missed } of this.#watchersOf(keyId)) missed();
     }
@@ -137,17 +137,17 @@ export class JobChanges {
     return [...(this.#keyWatchers.get(keyId) ?? [])];
   }
 
-  /** Starts and ends are BullMQ's own; also those that no worker of ours saw, such as a stall. */
+  /** BullMQ's own events include changes that no worker of ours saw, such as a stall. */
   #readEvents(): QueueEvents {
     const events = new QueueEvents(queueNames.extract, {
       ...connectionOptions(this.#redis),
       lastEventId: `${redisNow() - LOOK_BACK_MS}-0`,
     });
     events.on('error', this.#warn);
-    const tell = ({ jobId }: { jobId: string }): void => this.#tell(jobId);
-    events.on('active', tell);
-    events.on('completed', tell);
-    events.on('failed', tell);
+    const notify = ({ jobId }: { jobId: string }): void => this.#notify(jobId);
+    events.on('active', notify);
+    events.on('completed', notify);
+    events.on('failed', notify);
     return events;
   }
 

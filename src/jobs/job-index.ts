@@ -1,20 +1,17 @@
-/** Who has which jobs: indexes that hold ids only; the records are read from the jobs themselves. */
+/** Indexes of each tenant's jobs; they hold ids only, the records are read from the jobs. */
 
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { z } from 'zod';
 import { tenantJobsKey } from './reservation.ts';
 
-/** Where a list goes on: behind this job. */
+/** A list continues after this job. */
 export interface ListPosition {
   readonly createdAtMs: number;
   readonly jobId: string;
 }
 
-/**
- * Ids of a tenant's jobs, newest first, behind a position.
- * @param count how many at the most
- */
+/** Ids of a tenant's jobs, newest first, after a position. @param count at most */
 export async function listJobIds(
   redis: Redis,
   tenant: string,
@@ -44,7 +41,7 @@ export async function listJobIds(
   }
 }
 
-/** Redis orders equal scores by member, here from the last to the first. */
+/** Redis orders equal scores by member, here in reverse. */
 function isBehind(position: ListPosition, after: ListPosition): boolean {
   return (
     position.createdAtMs < after.createdAtMs ||
@@ -69,7 +66,7 @@ export async function saveBatch(
     .exec();
 }
 
-/** The ids of a tenant's batch in the order of the request; unknown and foreign are the same answer. */
+/** A batch's job ids in the order of the request; undefined if unknown or another tenant's. */
 export async function findBatch(
   redis: Redis,
   tenant: string,
@@ -79,7 +76,7 @@ export async function findBatch(
   return parsed.success && parsed.data.tenant === tenant ? parsed.data.jobs : undefined;
 }
 
-/** How many unfinished jobs the tenant has at most: ended ones are dropped from the set only when it looks full. */
+/** Unfinished jobs; may include ended ones, which are dropped only when the set looks full. */
 export async function unfinishedIds(redis: Redis, tenant: string): Promise<string[]> {
   return redis.smembers(ownKey('unfinished', tenant));
 }

@@ -29,13 +29,13 @@ interface JobQueueOptions {
   /** A connection of the role `request`. The caller closes it. */
   readonly redis: Redis;
   readonly limits: SubmissionLimits;
-  /** Keeps an upload until the job has ended; for jobs that are submitted again because Redis has lost them. */
+  /** Keeps an upload until the job ends; used when Redis lost the job and it is resubmitted. */
   readonly holdUpload: (file: string, jobId: string) => Promise<unknown>;
-  /** Where submissions have to reach replicas before they are answered. */
+  /** Waits for replicas before a submission is answered. */
   readonly replication?: Replication | undefined;
   /** How long the record of an ended job is kept, seconds. */
   readonly recordSeconds: number;
-  /** How long Redis may take for a submission; default 900. */
+  /** Redis' deadline for a submission; default 900. */
   readonly deadlineMs?: number;
   readonly logger: Logger;
   readonly observer?: Observer;
@@ -48,10 +48,9 @@ export interface NewJob {
 }
 
 interface SubmitOptions {
-  /** The ids were made from an idempotency key and may have been added before a crash: those are left as they are, since a flow that is
-   * added a second time would wait for a child that has ended. */
+  /** Keeps jobs that a crashed attempt added: a flow added twice waits for an ended child. */
   readonly repeated?: boolean;
-  /** What has to stand before the jobs count. */
+  /** Must succeed before the jobs count. */
   readonly alongside?: (() => Promise<void>) | undefined;
 }
 
@@ -60,25 +59,25 @@ interface Accepted {
   readonly jobs: readonly NewJob[];
 }
 
-/** For what was accepted once; nor does it cost its key anything a second time. */
+/** For accepted jobs that are restored; they cost their key nothing again. */
 const NO_LIMITS: SubmissionLimits = {
   submitPerMinute: Number.MAX_SAFE_INTEGER,
   unfinishedPerTenant: Number.MAX_SAFE_INTEGER,
   queueLimit: Number.MAX_SAFE_INTEGER,
 };
 
-/** Tries of a job that fails through no fault of its source, such as a full disk (decisions A7). */
+/** Attempts of a job that fails for other reasons than its source (decisions A7). */
 const ATTEMPTS = 3;
-/** Completed records are removed a few at a time whenever another job ends, so no ending pays for a backlog. */
+/** Each end of a job removes only a few old records, so none pays for a backlog. */
 const REMOVE_LIMIT = 100;
-/** The janitor reads in the record which files there are, after it is no longer answered. */
+/** The janitor finds the files in the record after it can no longer be read. */
 const RECORD_OUTLIVES_SECONDS = 24 * 60 * 60;
 const CONFIRMED_WITHIN_MS = 100;
 const CONFIRM_AGAIN_MS = 500;
-/** Workers wait for less; by then they have dropped what nobody confirmed, and it is added again. */
+/** Workers wait less: they have then dropped unconfirmed jobs, which are added again. */
 const CONFIRMED_AT_LAST_MS = 5 * 60 * 1000;
 const CLOSED_WITHIN_MS = 2000;
-/** What a submission is counted as. */
+/** The metric's name for each outcome. */
 const observedOutcome: Readonly<Record<Reservation['outcome'], Parameters<Observer['jobsSubmitted']>[0]>> = {
   reserved: 'accepted',
   'rate-limited': 'rate_limited',
@@ -90,7 +89,7 @@ const PARENT_OUTLIVES_SECONDS = 24 * 60 * 60;
 
 const idOf = ({ jobId }: NewJob): string => jobId;
 
-/** Whether something follows when the job has ended. */
+/** Whether the job has follow-ups. */
 function hasFollowUps({
   options: { webhook, voiceMessage },
   destinations,
@@ -107,7 +106,7 @@ export class JobQueue {
   readonly #flows: FlowProducer;
   readonly #observer: Observer;
   readonly #journal: SubmissionJournal<Accepted>;
-  /** Confirmations that Redis has not answered yet. */
+  /** Confirmations not yet answered by Redis. */
   readonly #late = new Set<Promise<void>>();
 
   constructor(options: JobQueueOptions) {
@@ -127,15 +126,15 @@ export class JobQueue {
   }
 
   /**
-   * Takes all jobs of one tenant or none. When it rejects, none of them is ever started, whatever Redis does late (docs/decisions/0031-accepted-or-never.md).
-   * @throws NotReplicated when replicas do not have them; otherwise why Redis did not take them in time
+   * Accepts all jobs or none; if it rejects, none ever starts (decision 0031-accepted-or-never.md).
+   * @throws NotReplicated if replicas lack them; otherwise why Redis did not accept them in time
    */
   async submit(
     tenant: string,
     jobs: readonly NewJob[],
     { repeated = false, alongside }: SubmitOptions = {},
   ): Promise<Reservation> {
-    // Together with what a request asks before and after it an answer comes within 2 s (decisions A6).
+    // Including the request's other calls, the answer comes within 2 s (decisions A6).
     const { deadlineMs = REQUEST_DEADLINE_MS } = this.#options;
     using limit = deadline(deadlineMs, { reason: () => new Error('Command timed out') });
     const inTime = <T>(work: Promise<T>): Promise<T> => untilAborted(work, limit.signal);
@@ -157,7 +156,7 @@ export class JobQueue {
         await alongside?.();
         await this.replicated('extract', jobIds);
         await this.#commit({ tenant, jobs });
-        // That they are confirmed is to survive, too; that they are accepted is settled.
+        // The confirmation should be replicated too, but acceptance no longer depends on it.
         await this.replicated('extract', jobIds).catch(() => undefined);
       }
       return reservation;
@@ -168,8 +167,8 @@ export class JobQueue {
   }
 
   /**
-   * They are there, so they are accepted, whatever becomes of the answer to this: what does not get through is said again until it does.
-   * @throws what Redis refuses it with
+   * The jobs exist, so they are accepted; a confirmation that fails is repeated until it succeeds.
+   * @throws Redis' error reply
    */
   async #commit(accepted: Accepted): Promise<void> {
     const confirming = confirmJobs(this.#redis, accepted.tenant, accepted.jobs.map(idOf));
@@ -198,12 +197,12 @@ export class JobQueue {
     this.#options.logger.error({ jobIds }, 'jobs that were accepted could not be confirmed');
   }
 
-  /** Adds again what Redis has lost of an accepted submission, whatever the limits say by now. */
+  /** Re-adds jobs of an accepted submission that Redis lost, ignoring all limits. */
   async #restore({ tenant, jobs }: Accepted): Promise<number> {
     const lost = await this.#unknown(jobs);
     if (lost.length > 0) {
       for (const { jobId, payload } of lost) {
-        // Where the upload is gone, too, the job says so.
+        // If the upload is gone too, the job reports it.
         if (payload.source.type === 'upload') await this.#options.holdUpload(payload.source.file, jobId);
       }
       const places = lost.map(({ jobId, payload }) => ({ jobId, priority: payload.options.priority }));
@@ -214,7 +213,7 @@ export class JobQueue {
       }
     }
     await confirmJobs(this.#redis, tenant, jobs.map(idOf));
-    // It is written last, so it may be all that is lost.
+    // Written last, so possibly the only thing lost.
     const batchId = jobs[0]?.payload.batchId ?? null;
     if (batchId !== null && (await findBatch(this.#redis, tenant, batchId)) === undefined) {
       const jobIds = jobs.map(({ jobId }) => jobId);
@@ -277,7 +276,7 @@ export class JobQueue {
   }
 
   /**
-   * Resolves once as many replicas as are wanted have these jobs of a queue, and all that was written before.
+   * Resolves once enough replicas have these jobs of a queue and everything written before.
    * @throws NotReplicated
    */
   async replicated(queue: QueueName, jobIds: readonly string[]): Promise<void> {
@@ -288,13 +287,13 @@ export class JobQueue {
     return findJobRecord(this.#redis, jobId);
   }
 
-  /** The records of those ids that there are. */
+  /** The existing records among those ids. */
   async readMany(jobIds: readonly string[]): Promise<JobRecord[]> {
     const records = await Promise.all(jobIds.map((jobId) => this.read(jobId)));
     return records.filter((record) => record !== undefined);
   }
 
-  /** Cancels an unfinished job: one that waits ends at once, one that runs within the time its worker needs to stop. */
+  /** Cancels an unfinished job: a waiting one at once, a running one once its worker stops. */
   async cancel(jobId: string) {
     const token = randomUUID();
     const outcome = await markCancelled(this.#redis, jobId, token);
@@ -307,7 +306,7 @@ export class JobQueue {
     return outcome;
   }
 
-  /** Cancels what workers have of the tenant. @returns how many */
+  /** Cancels the tenant's running jobs. @returns how many */
   async cancelRunning(tenant: string): Promise<number> {
     const [held, unfinished] = await Promise.all([
       heldJobs(this.#redis, 'extract'),
@@ -319,13 +318,13 @@ export class JobQueue {
     return running.length;
   }
 
-  /** Notes that the files of a finished job were erased, so that a download answers as after expiry. */
+  /** Marks a finished job's files as erased: downloads then answer as after expiry. */
   async markErased(jobId: string): Promise<void> {
     await noteErased(this.#redis, jobId);
     await this.#redis.publish(CHANGE_CHANNEL, jobId);
   }
 
-  /** Jobs that wait for a worker. */
+  /** Jobs waiting for a worker. */
   async waiting(): Promise<number> {
     return waitingJobs(this.#extract);
   }

@@ -1,6 +1,6 @@
 /**
- * The BullMQ job is the job's record: its hash in Redis is read with one HGETALL and the state derived from it. Two calls
- * (`getJob`, then `getState`) can see two different moments; this cannot.
+ * The BullMQ job is the job's record: one HGETALL reads its hash, and the state is derived from it.
+ * `getJob` then `getState` could see two different moments.
  */
 import { ErrorBody } from 'soundpost-contract/errors';
 import type { JobStatus } from 'soundpost-contract/job';
@@ -16,9 +16,9 @@ export interface JobRecord {
   readonly progress: ExtractProgress | null;
   readonly result: ExtractResult | null;
   readonly error: ErrorBody | null;
-  /** The files were erased at the caller's wish. */
+  /** The caller had the files erased. */
   readonly erased: boolean;
-  /** Id of the latest sending as a voice message; null when none was asked for. */
+  /** Id of the latest voice message; null if none was requested. */
   readonly voiceSendId: string | null;
   /** ms since the epoch. */
   readonly createdAtMs: number;
@@ -32,12 +32,12 @@ export const deadlyError: ErrorBody = {
   message: 'the job was given up: each worker that began it was lost in the middle of it',
 };
 
-/** Undefined when there is no such job. Throws when its record is not one that this version can read. */
+/** Undefined if there is no such job. Throws if this version cannot read its record. */
 export async function findJobRecord(redis: Redis, jobId: string): Promise<JobRecord | undefined> {
   return readJobRecord(jobId, await fetchExtraction(redis, jobId));
 }
 
-/** See {@link findJobRecord}. Undefined also of a job that its API has not confirmed. */
+/** See {@link findJobRecord}. Also undefined for an unconfirmed job. */
 export function readJobRecord(jobId: string, hash: Readonly<Record<string, string>>): JobRecord | undefined {
   const stored = readExtraction(hash);
   return stored?.isConfirmed ? recordOf(jobId, stored) : undefined;
@@ -62,12 +62,12 @@ export function recordOf(jobId: string, stored: StoredExtraction): JobRecord {
 }
 
 function statusOf({ isCancelled, result, startedAtMs, finishedAtMs }: StoredExtraction): JobStatus {
-  // A cancellation counts from the moment it was taken: a worker that was just then finishing does not undo it.
+  // A cancellation stands once accepted, even if the worker is just finishing.
   if (isCancelled) {
     return 'failed';
   }
   if (finishedAtMs !== null) {
-    // What an earlier attempt failed of survives a later success, so a result is looked for first.
+    // An earlier attempt's failure outlasts a later success, so check the result first.
     return result === undefined ? 'failed' : 'completed';
   }
   return startedAtMs === null ? 'queued' : 'processing';
@@ -82,7 +82,7 @@ function readProgress(text: string): ExtractProgress | null {
   return parsed.success ? parsed.data : null;
 }
 
-/** Our failures are JSON with a code of the catalogue; anything else is BullMQ's own, such as a stall. */
+/** Our failures are JSON with a catalogue code; others are BullMQ's own, such as a stall. */
 export function readFailure(reason: string | undefined): ErrorBody {
   try {
     return ErrorBody.parse(JSON.parse(reason ?? ''));

@@ -1,4 +1,4 @@
-/** What the queues, their jobs and the jobs' files are called. */
+/** Names of the queues, their jobs and the jobs' files. */
 import { outputFormats } from 'soundpost-contract/formats';
 import type { NamedOutput } from 'soundpost-contract/output-request';
 import { type Subtitles, subtitles as writtenAs } from 'soundpost-contract/transcripts';
@@ -6,9 +6,9 @@ import { ownKey } from 'soundpost-kit/redis/keys';
 
 /**
  * - `extract`: the job itself; its BullMQ record is the job's record.
- * - `completion`: parent of an extraction that has something to announce, released by its end.
- * - `webhook`, `voice`, `transcript`: what follows, each with its own retry policy.
- * - `destination`: files that are put somewhere else.
+ * - `completion`: parent of an extraction with follow-ups, released when it ends.
+ * - `webhook`, `voice`, `transcript`: follow-ups, each with its own retry policy.
+ * - `destination`: files delivered elsewhere.
  * - `gateway-webhook`: events of the gateway's instances, delivered by the active gateway.
  */
 export const queueNames = {
@@ -22,43 +22,43 @@ export const queueNames = {
 } as const;
 export type QueueName = keyof typeof queueNames;
 
-/** Ids of the jobs around an extraction follow from its own, so that a crash in the fan-out announces once. */
+/** Ids derive from the extraction's, so a fan-out repeated after a crash announces only once. */
 export const completionId = (jobId: string): string => `${jobId}-done`;
-/** @param id of the job that is told of, or of what follows it */
+/** @param id of the job, or of its follow-up */
 export const webhookId = (id: string): string => `${id}-webhook`;
 export const voiceId = (jobId: string): string => `${jobId}-voice`;
-/** Id of the job that puts the file of an output to its destination. */
+/** Id of the job that delivers an output's file. */
 export const destinationId = (jobId: string, name: string): string => `${jobId}-destination-${name}`;
 export const transcriptId = (jobId: string, name: string): string => `${jobId}-transcript-${name}`;
-/** Id of the job that sends a note of a run, counted from 0. */
+/** Id of the job that sends one note of a run, counted from 0. */
 export const notePartId = (sendId: string, part: number): string =>
   part === 0 ? sendId : `${sendId}.${part}`;
 
-/** Channel on which a cancellation reaches the worker that runs the job; the message is the job's id. */
+/** Sends a cancellation to the job's worker; the message is the job's id. */
 export const CANCEL_CHANNEL = ownKey('cancel');
-/** Channel that tells of jobs that were accepted: of each submission the first, as `<tenant> <id>`. */
+/** Announces each accepted submission by its first job, as `<tenant> <id>`. */
 export const ACCEPTED_CHANNEL = ownKey('accepted');
-/** Channel that tells when the state of a job changed, and that it was accepted; the message is the job's id. */
+/** Announces that a job was accepted or changed; the message is its id. */
 export const CHANGE_CHANNEL = ownKey('change');
-/** A sorted set: worker processes that are not known to be dead, by when they were heard of, Redis' TIME in ms. */
+/** Sorted set: worker processes not known to be dead, scored by last beat, Redis' TIME in ms. */
 export const WORKER_BEATS_KEY = ownKey('worker-beats');
-/** A sorted set: worker processes that died, by when that was found. */
+/** Sorted set: dead worker processes, scored by when the death was detected. */
 export const DEAD_WORKERS_KEY = ownKey('dead-workers');
 
-/** Start of the job that was last given an encoder (docs/decisions/0004-fairness.md). */
+/** Start of the job that last got an encoder (docs/decisions/0004-fairness.md). */
 export const VIRTUAL_TIME_KEY = ownKey('virtual-time');
 
-/** What the files of a job's attempts are called in the storage: also of attempts that left nothing but a name. */
+/** Storage names of an attempt's files, known even if the attempt left nothing else. */
 interface AttemptFiles {
   /** Of each output, in order. */
   readonly outputs: readonly string[];
-  /** What transcripts keep and write beside their audio. */
+  /** Files beside the transcripts' audio. */
   readonly ofTranscripts: readonly string[];
   /** The rendition for a voice message. */
   readonly voice: string;
 }
 
-/** @param attemptToken names the attempt; no other attempt at any job has the same */
+/** @param attemptToken unique name of the attempt */
 export function attemptFiles(
   jobId: string,
   attemptToken: string,
@@ -66,7 +66,7 @@ export function attemptFiles(
 ): AttemptFiles {
   const base = `files/${jobId}/${attemptToken}`;
   const files = outputs.map(({ name, format, subtitles }, index) => {
-    // The first needs no name. A transcript begins as audio.
+    // The first has no name in its key. A transcript starts as audio.
     const extension = subtitles === undefined ? outputFormats[format].extension : 'wav';
     const storageKey = `${base}${index === 0 ? '' : `-${name}`}.${extension}`;
     const beside = subtitles === undefined ? [] : Object.values(besideAudio({ storageKey, subtitles }));
@@ -79,7 +79,7 @@ export function attemptFiles(
   };
 }
 
-/** Beside the audio of a transcript: what was heard of its parts, until it has ended, and its text. */
+/** Files beside a transcript's audio: parts already transcribed, until it ends, and its text. */
 export function besideAudio(audio: { readonly storageKey: string; readonly subtitles: Subtitles }): {
   readonly heard: string;
   readonly text: string;

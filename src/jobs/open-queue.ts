@@ -1,18 +1,18 @@
-/** BullMQ's queues on connections of ours. */
+/** BullMQ's queues on our connections. */
 import { Queue, type Telemetry } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { KEY_PREFIX } from 'soundpost-kit/redis/keys';
 import { type QueueName, queueNames } from './names.ts';
 
-/** What each of BullMQ's classes is told. */
+/** Options for every BullMQ class. */
 export function connectionOptions(redis: Redis, telemetry?: Telemetry) {
   return { connection: redis, prefix: KEY_PREFIX, ...(telemetry && { telemetry }) };
 }
 
 /**
- * What a queue or flow producer is told besides. Each would ask Redis for its version once, and fail for good where that answer is late; the version is
- * looked at by packages/kit/src/redis/fitness.ts. Nor does it wait for Redis: a command of the role `request` fails in time by its connection's deadline.
+ * For queues and flow producers. BullMQ's version check fails for good on a slow Redis, so
+ * packages/kit/src/redis/fitness.ts checks. Commands of the role `request` have deadlines.
  */
 export function producerOptions(redis: Redis, telemetry?: Telemetry) {
   return { ...connectionOptions(redis, telemetry), skipVersionCheck: true, skipWaitingForReady: true };
@@ -27,7 +27,7 @@ export function openQueue(name: QueueName, redis: Redis, logger: Logger, telemet
 
 export type Queues = Readonly<Record<QueueName, Queue>>;
 
-/** For those who only look. The caller closes them, and `redis` after them. */
+/** Read-only. The caller closes them, then `redis`. */
 export function openQueues(redis: Redis, logger: Logger): Queues {
   const open = (name: QueueName): Queue => openQueue(name, redis, logger);
   return {
@@ -45,7 +45,7 @@ export async function closeQueues(queues: Queues): Promise<void> {
   await Promise.all(Object.values(queues).map((queue) => queue.close()));
 }
 
-/** How many jobs wait for a worker, with a priority or without. */
+/** Jobs waiting for a worker, with or without a priority. */
 export async function waitingJobs(queue: Queue): Promise<number> {
   const { prioritized = 0, waiting = 0 } = await queue.getJobCounts();
   return prioritized + waiting;

@@ -1,4 +1,4 @@
-/** BullMQ's workers: begun with what all of them need, and ended in bounded time. */
+/** Opens BullMQ's workers with shared settings, and closes them within a time limit. */
 import {
   type BackoffStrategy,
   DelayedError,
@@ -22,26 +22,26 @@ import type { WorkerRegistry } from './worker-registry.ts';
 export interface WorkerSettings {
   /** A connection of the role `worker`. The caller closes it. */
   readonly redis: Redis;
-  /** How long a worker may be silent before its job is given to another. */
+  /** How long a worker can be silent before its job goes to another. */
   readonly lockSeconds: number;
-  /** Where it is noted what this process has begun, so that another one takes it up when this one has died. */
+  /** Records this process's workers, so that another takes over their jobs if it dies. */
   readonly registry?: WorkerRegistry | undefined;
-  /** During whose failures it takes no jobs. */
+  /** While they fail, the worker takes no jobs. */
   readonly probes?: Probes | undefined;
   readonly logger: Logger;
   readonly telemetry?: Telemetry | undefined;
 }
 
 /**
- * How often a worker looks for jobs whose worker is no more. BullMQ gives a job away in the second look that finds it in nobody's hands, and only one
- * look in an interval counts, whoever makes it: a lost job is taken up within its lock and two of these.
+ * How often workers check for lost jobs. BullMQ reassigns a job at the second check without a lock,
+ * and counts one check per interval: a lost job waits for its lock and two checks.
  */
 const LOOKS_PER_LOCK = 6;
 
-/** From an ended connection to the next look for jobs, ms. BullMQ would wait 15 s, while the connection is long made anew. */
+/** Pause after a connection error, ms. BullMQ's 15 s would outlast the reconnection. */
 const LOOK_AGAIN_MS = 500;
 
-/** What is told to others must survive many deaths of whoever tells it. */
+/** A follow-up must survive the deaths of many workers. */
 const MAX_STALLED = 100;
 
 export function openWorker(
@@ -69,7 +69,7 @@ export function openWorker(
     runRetryDelay: LOOK_AGAIN_MS,
   }).on('error', (error) => logger.warn({ error: error.message }, `${name} queue`));
   if (probes !== undefined) pauseBy(probes, worker, name);
-  // Before it has a job to lose.
+  // Registered before it has a job to lose.
   const known = registry?.add(name, worker.id) ?? Promise.resolve();
   if (options.autorun !== false) {
     known.then(() => worker.run()).catch((error: Error) => worker.emit('error', error));
@@ -77,14 +77,14 @@ export function openWorker(
   return worker;
 }
 
-/** BullMQ hands one job more to a worker that was waiting when it was paused. No try is spent. */
+/** BullMQ gives a waiting worker one more job after a pause. Uses up no attempt. */
 async function putBack(name: QueueName, job: Job, token: string | undefined, redis: Redis): Promise<never> {
   await job.moveToWait(token);
   if (name === 'extract') await wakeWorker(redis);
   throw new WaitingError();
 }
 
-/** Takes no more jobs while the probes say so; those that run go on. */
+/** Pauses taking jobs as the probes demand; running jobs continue. */
 function pauseBy(probes: Probes, worker: Worker, name: QueueName): void {
   const follow = (): void => {
     const pauses = probes.pauses(name);
@@ -95,12 +95,12 @@ function pauseBy(probes: Probes, worker: Worker, name: QueueName): void {
   follow();
 }
 
-/** Clocks of workers differ by a little. */
+/** Tolerance for differing clocks. */
 const EARLY_MS = 1000;
 
 /**
- * A worker whose clock is ahead hands out what waits for its next try too early, also to others, before it has noticed: that is put back. BullMQ forgets the
- * time for which a job waits when it hands it out, so it stands in the job's data as well.
+ * A worker whose clock is ahead delivers delayed retries too early, even to others: they are put
+ * back. BullMQ forgets a job's delay on delivery, so the job's data holds it too.
  */
 function neverEarly(processor: Processor): Processor {
   return async (job: Job, token?: string) => {
@@ -116,7 +116,7 @@ function neverEarly(processor: Processor): Processor {
 function noted(backoff: BackoffStrategy): BackoffStrategy {
   return async (tries, type, error, job) => {
     const delayMs = await backoff(tries, type, error, job);
-    // The try has ended whether that can be noted or not.
+    // The attempt has ended, even if this cannot be recorded.
     if (delayMs > 0) {
       await job?.updateData({ ...job.data, notBeforeMs: redisNow() + delayMs }).catch(() => undefined);
     }
@@ -124,12 +124,12 @@ function noted(backoff: BackoffStrategy): BackoffStrategy {
   };
 }
 
-/** Beyond the grace, for what an abort needs to take effect; a Redis that is away would otherwise hold us for ever. */
+/** After the grace period, time for an abort to work; without Redis we would wait forever. */
 const FORCE_AFTER_MS = 3000;
 
 /**
- * Takes no more jobs and waits for those that run. After `graceMs` `giveUp` is called once, and a little later the
- * connection is cut: what runs then is found by others when its lock has expired.
+ * Stops taking jobs and waits for running ones. After `graceMs` it calls `giveUp` once, and soon
+ * cuts the connection: jobs still running go to other workers when their locks expire.
  */
 export async function closeWorker(worker: Worker, graceMs: number, giveUp: () => void): Promise<void> {
   const giving = setTimeout(giveUp, graceMs);

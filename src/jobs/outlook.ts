@@ -1,17 +1,17 @@
-/** What can be said of how long a job will take: what jobs took here, measured, and how many have their turn before it. */
+/** Estimates a job's duration from measured means and from how many jobs are ahead of it. */
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { QUEUE_PLACES_KEYS } from './bullmq-internals.ts';
 
 export interface Outlook {
-  /** Of a job, from when a worker takes it up to its end, without waiting for an encoder; undefined before the first one has ended. */
+  /** From its start to its end, without waiting for an encoder; undefined before the first end. */
   readonly meanSeconds: number | undefined;
-  /** The part of it during which the job has an encoder. */
+  /** The part with an encoder. */
   readonly meanEncodingSeconds: number | undefined;
-  /** Jobs that have their turn before this one: they wait for a worker, or have been taken up. */
+  /** Jobs served before this one, waiting or running. */
   readonly inFront: number;
-  /** All that workers have taken up. */
+  /** All running jobs. */
   readonly running: number;
 }
 
@@ -29,22 +29,22 @@ export function readOutlook([mean, encoding, inFront, running]: OutlookAnswer): 
 
 const look = loadScript(new URL('./lua/outlook-read.lua', import.meta.url));
 
-/** Of a job that waits or runs. */
+/** Of a waiting or running job. */
 export async function outlookOf(redis: Redis, jobId: string): Promise<Outlook> {
   return readOutlook((await look.run(redis, OUTLOOK_KEYS, [jobId])) as unknown as OutlookAnswer);
 }
 
 const move = loadScript(new URL('./lua/mean-seconds-update.lua', import.meta.url));
 
-/** What a job took, seconds. */
+/** A job's durations, seconds. */
 export interface JobSeconds {
-  /** Until its source was there. */
+  /** Until its source was fetched. */
   readonly fetching: number;
-  /** From when it had an encoder to its end. */
+  /** From getting an encoder to its end. */
   readonly encoding: number;
 }
 
-/** Every job that ends well moves the means. */
+/** Every successful job moves the means. */
 export async function noteJobSeconds(redis: Redis, { fetching, encoding }: JobSeconds): Promise<void> {
   await move.run(redis, MEANS, [fetching + encoding, encoding]);
 }

@@ -1,6 +1,6 @@
 /**
- * What stands in the queues. Every payload carries a version, so that in a rolling upgrade each side can tell what it
- * reads. Nothing here is a secret of ours: Redis holds it in clear text.
+ * The queues' payloads. Each has a version, so that in a rolling upgrade both sides know the
+ * format. None contains our secrets: Redis holds them in clear text.
  */
 
 import { DestinationState } from 'soundpost-contract/destination';
@@ -26,7 +26,7 @@ import { besideAudio } from './names.ts';
 
 const version = z.literal(1);
 
-/** An upload keeps its size and its caller's name for it, since the upload itself may expire before the record does. */
+/** An upload's size and name are copied, since it can expire before the record. */
 export const QueuedSource = z.discriminatedUnion('type', [
   UrlSource,
   z.strictObject({ type: z.literal('upload'), file: UploadId, name: z.string() }),
@@ -37,10 +37,10 @@ export const ExtractPayload = z.object({
   version,
   tenant: TenantId,
   source: QueuedSource,
-  /** As asked for, one of the two; {@link outputsOf} makes one list of them. */
+  /** As requested, one of the two; {@link outputsOf} makes one list. */
   output: OutputRequest.optional(),
   outputs: OutputsRequest.optional(),
-  /** Where the files are put; left out of the outputs themselves. */
+  /** Where files are delivered; not repeated in the outputs. */
   destinations: QueuedDestinations.optional(),
   options: JobOptions,
   batchId: BatchId.nullable(),
@@ -48,7 +48,7 @@ export const ExtractPayload = z.object({
 });
 export type ExtractPayload = z.infer<typeof ExtractPayload>;
 
-/** The part of a job that changes while it runs; BullMQ's `progress` field. */
+/** The part of a job that changes while it runs, in BullMQ's `progress`. */
 export const ExtractProgress = z.object({
   progress: z.int().min(0).max(99),
   currentStep: ProcessingStep,
@@ -58,7 +58,7 @@ export const ExtractProgress = z.object({
 export type ExtractProgress = z.infer<typeof ExtractProgress>;
 
 const VoiceNotePart = z.object({
-  /** Where it begins in the file, bytes. */
+  /** Its start in the file, bytes. */
   offset: z.int().min(0),
   size: z.int().min(1),
   seconds: z.number(),
@@ -66,7 +66,7 @@ const VoiceNotePart = z.object({
 });
 export type VoiceNotePart = z.infer<typeof VoiceNotePart>;
 
-/** A finished file as it is stored. */
+/** A finished file in the storage. */
 const stored = { storageKey: z.string() };
 const StoredAudio = OutputFile.omit({ url: true, destination: true }).extend(stored);
 const StoredFile = z.discriminatedUnion('format', [
@@ -75,18 +75,18 @@ const StoredFile = z.discriminatedUnion('format', [
 ]);
 export type StoredFile = z.infer<typeof StoredFile>;
 
-/** What a transcript is made of, when the job has completed. */
+/** Source of a transcript, once the job has completed. */
 const TranscriptAudio = z.object({
   name: OutputName,
-  /** WAV, 16 kHz, mono: kept until the transcript has ended, and not to be downloaded. */
+  /** WAV, 16 kHz, mono: kept until the transcript ends, and not downloadable. */
   storageKey: z.string(),
   subtitles: Subtitles,
-  /** As asked for. */
+  /** As requested. */
   language: SpokenLanguage.optional(),
-  /** Of the transcript. */
+  /** Name of the transcript's file. */
   filename: z.string(),
   timeline: TranscriptFile.shape.timeline,
-  /** Why there is no such file: the transcript fails with it. */
+  /** Why there is no file: the transcript fails with it. */
   notMade: z.string().optional(),
 });
 export type TranscriptAudio = z.infer<typeof TranscriptAudio>;
@@ -96,25 +96,25 @@ const StoredTranscript = TranscriptFile.omit({ url: true, destination: true }).e
 });
 export type StoredTranscript = z.infer<typeof StoredTranscript>;
 
-/** What an attempt publishes; BullMQ's `returnvalue`, accepted only from the holder of the job's lock. */
+/** What an attempt publishes, in BullMQ's `returnvalue`; accepted only from the lock's holder. */
 export const ExtractResult = z.object({
   version,
   inputFile: InputFile,
   warnings: z.array(JobWarning),
-  /** Of the first output. */
+  /** The first output's file. */
   outputFile: StoredAudio,
-  /** Of the other outputs, in order. */
+  /** The other outputs' files, in order. */
   otherFiles: z.array(StoredFile).optional(),
-  /** The audio of the transcripts, in order. */
+  /** The transcripts' audio, in order. */
   transcripts: z.array(TranscriptAudio).optional(),
-  /** The rendition for a voice message, where one was asked for. */
+  /** The voice message's rendition, if requested. */
   voice: z
     .object({
       storageKey: z.string(),
-      /** Of all notes. */
+      /** True if all notes do. */
       fitsVoiceBubble: z.boolean(),
       seconds: z.number(),
-      /** Of a run: the notes in the file, one after the other. */
+      /** Of a run: its notes, consecutive in the file. */
       parts: z.array(VoiceNotePart).optional(),
     })
     .nullable(),
@@ -129,7 +129,7 @@ export function filesOf({
   return [outputFile, ...otherFiles];
 }
 
-/** Where everything lies, or will, that the attempt published and that is made of it. */
+/** Storage keys of everything that the attempt published or that is derived from it. */
 export function storageKeysOf(result: ExtractResult | null | undefined): string[] {
   if (!result) return [];
   const keys = [
@@ -149,7 +149,7 @@ export const WebhookPayload = z.object({
   version,
   tenant: TenantId,
   jobId: JobId,
-  /** The webhook-id: the same for every try and every replay. */
+  /** The webhook-id: the same for every attempt and every replay. */
   deliveryId: z.string(),
   event: z.enum([
     'job.completed',
@@ -159,12 +159,12 @@ export const WebhookPayload = z.object({
     'destination.updated',
   ]),
   url: z.string(),
-  /** Of voice.updated: how the sending ended, which the record may not tell yet. */
+  /** For voice.updated: how it ended; the record may not show this yet. */
   voiceMessage: VoiceMessageState.optional(),
-  /** Of transcript.updated: how it ended, which its record may not tell yet. */
+  /** For transcript.updated: how it ended; its record may not show this yet. */
   transcript: TranscriptState.optional(),
   transcriptFile: StoredTranscript.optional(),
-  /** Of destination.updated: the name of the output, and how its put ended. */
+  /** For destination.updated: the output's name and how its delivery ended. */
   name: OutputName.optional(),
   destination: DestinationState.optional(),
   /** When the event happened, ms since the epoch. */
@@ -176,17 +176,17 @@ export const VoicePayload = z.object({
   version,
   tenant: TenantId,
   jobId: JobId,
-  /** Names this sending: a result may be sent again. */
+  /** Identifies this message: a result can be sent again. */
   sendId: z.string(),
-  /** Which note of a run, counted from 0. */
+  /** Index of the note in a run, from 0. */
   part: z.int().min(0),
-  /** How often somebody had a stopped run go on from this note: each end is announced by itself. */
+  /** How often a stopped run was resumed from this note: each end is announced separately. */
   round: z.int().min(0),
   request: VoiceMessageRequest,
 });
 export type VoicePayload = z.infer<typeof VoicePayload>;
 
-/** How the sending of a voice message ended (decisions C). */
+/** How a voice message ended (decisions C). */
 export const VoiceOutcome = z.object({
   status: z.enum(['sent', 'failed', 'unknown']),
   key: MessageKey.nullable(),
@@ -195,7 +195,7 @@ export const VoiceOutcome = z.object({
 });
 export type VoiceOutcome = z.infer<typeof VoiceOutcome>;
 
-/** Small: what is secret of the destination is opened from the job's own record. */
+/** Small: the destination's secrets are read from the job's own record. */
 export const DestinationPayload = z.object({
   version,
   tenant: TenantId,
@@ -204,12 +204,12 @@ export const DestinationPayload = z.object({
   name: OutputName,
   /** Scheme, host and port of the destination. */
   origin: z.string(),
-  /** Of a transcript, whose own record may not tell yet. */
+  /** For a transcript, whose own record may not show it yet. */
   transcript: StoredTranscript.optional(),
 });
 export type DestinationPayload = z.infer<typeof DestinationPayload>;
 
-/** How a put ended (decisions A8). */
+/** How a delivery ended (decisions A8). */
 export const DestinationOutcome = z.object({
   status: z.enum(['completed', 'failed']),
   error: DestinationState.shape.error,

@@ -1,6 +1,6 @@
 /**
- * Seconds of processor time that a key may use a minute (`CPU_SECONDS_PER_MINUTE`). What a job used is charged when it ends, as a debt that is paid off with
- * time; while it is more than a minute's worth, the key's further jobs wait their turn as those of the priority `low` do. None is refused.
+ * A key's processor seconds per minute (`CPU_SECONDS_PER_MINUTE`). A job is charged when it ends,
+ * as a debt that time pays off. Above a minute's worth, new jobs queue as `low`.
  */
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
@@ -8,7 +8,7 @@ import { loadScript } from 'soundpost-kit/redis/script';
 
 export const MINUTE_MS = 60_000;
 
-/** When the key has paid off what its jobs used, Redis' TIME in ms; there while it has not. */
+/** When the key's debt is paid off, Redis' TIME in ms; exists only while in debt. */
 export function processorDebtKey(tenant: string): string {
   return ownKey('processor', tenant);
 }

@@ -1,4 +1,4 @@
-/** From what is stored of a job to what its owner may see of it, in answers and in webhooks alike. */
+/** Shows a stored job to its owner, in answers and webhooks alike. */
 import type { AnyOutputFile, OutputFile, TranscriptFile } from 'soundpost-contract/job';
 import type { JobOptions } from 'soundpost-contract/job-request';
 import type { UrlSigner } from 'soundpost-kit/signing/signatures';
@@ -11,7 +11,7 @@ import {
   type StoredTranscript,
 } from './payloads.ts';
 
-/** The files of a result with their signed addresses; without them once the files were erased. */
+/** A result's files with their signed addresses, unless erased. */
 export function filesView(
   jobId: string,
   result: ExtractResult,
@@ -20,7 +20,7 @@ export function filesView(
 ): { outputFile: OutputFile; outputFiles: AnyOutputFile[] } {
   const files = filesOf(result);
   const addressOf = ({ name, expiresAt }: StoredFile): { url?: string } => {
-    // A name is only needed, and bound, where there is a choice.
+    // A name is needed, and signed, only if there is a choice.
     const wanted = files.length > 1 ? { name } : 'output';
     return erased ? {} : { url: signer.downloadUrl(jobId, Date.parse(expiresAt), wanted) };
   };
@@ -34,7 +34,7 @@ export function filesView(
   };
 }
 
-/** The file of a transcript, as {@link filesView} shows the others. */
+/** A transcript's file, shown like those of {@link filesView}. */
 export function transcriptFileView(
   jobId: string,
   { storageKey: _, ...file }: StoredTranscript,

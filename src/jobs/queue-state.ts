@@ -1,4 +1,4 @@
-/** How much stands in the queues, and for how long, for whoever watches the service. */
+/** The queues' lengths and ages, for monitoring. */
 
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { oldestWaitMs } from './bullmq-internals.ts';
@@ -7,18 +7,18 @@ import type { Queues } from './open-queue.ts';
 
 interface QueueState {
   readonly queue: QueueName;
-  /** Jobs that wait for a worker. */
+  /** Jobs waiting for a worker. */
   readonly waiting: number;
   readonly active: number;
-  /** Jobs whose next try has a time. */
+  /** Jobs with a scheduled retry. */
   readonly delayed: number;
-  /** Parents whose child has not ended. */
+  /** Parents whose child is still running. */
   readonly waiting_children: number;
-  /** Of the job that has waited longest; 0 when none waits. */
+  /** Of the longest waiting job; 0 if none waits. */
   readonly oldestAgeSeconds: number;
 }
 
-/** @param redis of the role `request`, like that of the queues: the answer comes, or fails, within its deadline */
+/** @param redis of the role `request`, like the queues', so the answer has a deadline */
 export async function readQueues(redis: Redis, queues: Queues): Promise<QueueState[]> {
   return Promise.all(
     Object.values(queueNames).map(async (queue) => {

@@ -1,8 +1,8 @@
 /**
- * What has to hold before a job is accepted, checked and taken in one script so that two submissions at once cannot both
- * have a key's last place: its rate, its number of unfinished jobs. (The length of the queue counts jobs once they
- * are added, so submissions at the same moment may pass its limit by their own number.) The script also gives each job
- * its place among the keys (docs/decisions/0004-fairness.md).
+ * Checks and reserves in one script what a job needs to be accepted, so concurrent submissions
+ * cannot both get a key's last slot: its rate and unfinished jobs. (The queue counts jobs only once
+ * added, so concurrent submissions can exceed its limit.) The script also assigns each job its
+ * position (docs/decisions/0004-fairness.md).
  */
 
 import type { Priority } from 'soundpost-contract/job-request';
@@ -15,11 +15,11 @@ import { OUTLOOK_KEYS, type Outlook, type OutlookAnswer, readOutlook } from './o
 import { processorDebtKey } from './processor-budget.ts';
 
 export interface SubmissionLimits {
-  /** Submissions a minute and tenant. */
+  /** Submissions per minute for each tenant. */
   readonly submitPerMinute: number;
-  /** Unfinished jobs a tenant may have. */
+  /** Unfinished jobs per tenant. */
   readonly unfinishedPerTenant: number;
-  /** Waiting jobs of everybody. */
+  /** Waiting jobs of all tenants. */
   readonly queueLimit: number;
 }
 
@@ -28,15 +28,16 @@ export type Reservation =
       readonly outcome: 'reserved';
       readonly rate: RateState;
       readonly priorities: readonly number[];
-      /** Of the first of the jobs. */
+      /** Of the first job. */
       readonly outlook: Outlook;
     }
   | { readonly outcome: 'rate-limited' | 'too-many-unfinished' | 'queue-full'; readonly rate: RateState };
 
 /**
- * Start-time fair queueing (Goyal, Vin, Cheng 1996): a job starts at max(virtual time, the end of its flow's last job), its
- * flow ends a step later, and the queue is served in the order of starts. The virtual time is the start of the job
- * that was last given an encoder. A flow is a tenant's jobs of one priority; a smaller step takes more of the turns.
+ * Start-time fair queueing (Goyal, Vin, Cheng 1996). A flow is a tenant's jobs of one priority. A
+ * job starts at max(virtual time, its flow's end), the flow ends a step later. The smallest start
+ * goes first; virtual time is the start of the last job with an encoder. A small step: a large
+ * share.
  */
 const FLOW_STEP: Readonly<Record<Priority, number>> = { high: 1, normal: 4, low: 16 };
 
@@ -44,8 +45,8 @@ const reserve = loadScript(new URL('./lua/reserve.lua', import.meta.url));
 const giveBack = loadScript(new URL('./lua/reservation-release.lua', import.meta.url));
 
 /**
- * For jobs of which their caller hears that they were not accepted. Those that were added all the same are never started, and keep what was reserved for them
- * until a worker removes them: under the same idempotency key they may be accepted yet.
+ * For jobs reported as not accepted. Any that were added never start; they keep their reservation
+ * until a worker removes them, because the same idempotency key can still submit them.
  */
 export async function refuseSubmission(
   redis: Redis,
@@ -55,12 +56,12 @@ export async function refuseSubmission(
   await giveBack.run(redis, [ownKey('unfinished', tenant), tenantJobsKey(tenant)], [...jobIds]);
 }
 
-/** Takes back what was reserved for a job that is removed. */
+/** Releases a removed job's reservation. */
 export async function forgetReserved(redis: Redis, tenant: string, jobId: string): Promise<void> {
   await redis.multi().srem(ownKey('unfinished', tenant), jobId).zrem(tenantJobsKey(tenant), jobId).exec();
 }
 
-/** @param cost of the key's submissions a minute; default one a job */
+/** @param cost against the key's submissions per minute; default: one for each job */
 export async function reserveSubmission(
   redis: Redis,
   tenant: string,
@@ -104,7 +105,7 @@ export async function reserveSubmission(
   return { outcome, rate, priorities, outlook: readOutlook(outlook) };
 }
 
-/** Ids of a tenant's jobs, scored by the time of their submission. */
+/** Ids of a tenant's jobs, scored by submission time. */
 export function tenantJobsKey(tenant: string): string {
   return ownKey('jobs', tenant);
 }

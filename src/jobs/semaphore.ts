@@ -1,16 +1,16 @@
 /**
- * Room for so many at a time, given to whoever is still waiting for it: first to keys that hold less than their share, which is the room divided by the keys that
- * hold some or wait, rounded up (decisions A6), and among those in an order.
+ * Limits concurrency. Keys below their share go first: the capacity divided by the keys that hold
+ * or wait for some, rounded up (decisions A6). Otherwise the order decides.
  */
 
-export interface Wish {
-  /** How much of the room; at most all of it. Default 1. */
+export interface SemaphoreRequest {
+  /** Units of the capacity, at most all. Default 1. */
   readonly weight?: number;
-  /** The smaller comes first; the same in the order of asking. Default 0. */
+  /** Smaller comes first, ties in the order of asking. Default 0. */
   readonly order?: number;
-  /** Whose it is. Default: all are of one key. */
+  /** Owner of the share. Default: the same key for all. */
   readonly key?: string;
-  /** Ends the waiting with its reason. */
+  /** Aborts the wait with its reason. */
   readonly signal: AbortSignal;
 }
 
@@ -33,22 +33,22 @@ export class Semaphore {
     this.#free = capacity;
   }
 
-  /** What nobody holds. */
+  /** Unused capacity. */
   get free(): number {
     return this.#free;
   }
 
   /**
-   * One that needs more than a place is waited for: nobody overtakes it.
-   * @returns gives the room back; a second call does nothing
+   * A request for more than one unit cannot be overtaken.
+   * @returns releases it; a second call does nothing
    * @throws the signal's reason
    */
-  async acquire({ weight = 1, order = 0, key = '', signal }: Wish): Promise<() => void> {
+  async acquire({ weight = 1, order = 0, key = '', signal }: SemaphoreRequest): Promise<() => void> {
     signal.throwIfAborted();
     const { promise: entered, resolve: enter, reject } = Promise.withResolvers<void>();
-    const wish: Waiting = { weight: Math.min(weight, this.capacity), order, key, enter };
+    const request: Waiting = { weight: Math.min(weight, this.capacity), order, key, enter };
     const leaveQueue = (): void => {
-      const index = this.#waiting.indexOf(wish);
+      const index = this.#waiting.indexOf(request);
       if (index >= 0) {
         this.#waiting.splice(index, 1);
         reject(signal.reason);
@@ -56,7 +56,7 @@ export class Semaphore {
       }
     };
     const behind = this.#waiting.findIndex((other) => other.order > order);
-    this.#waiting.splice(behind < 0 ? this.#waiting.length : behind, 0, wish);
+    this.#waiting.splice(behind < 0 ? this.#waiting.length : behind, 0, request);
     signal.addEventListener('abort', leaveQueue, { once: true });
     this.#admit();
     try {
@@ -64,12 +64,12 @@ export class Semaphore {
     } finally {
       signal.removeEventListener('abort', leaveQueue);
     }
-    return this.#leaving(wish.weight, key);
+    return this.#leaving(request.weight, key);
   }
 
   /**
-   * Takes up to `most` of what is free and what nobody waits for, without waiting, and leaves `keep` of it (default 0).
-   * @returns how much it was, maybe 0, and what gives it back; a second call does nothing
+   * Takes up to `most` free units at once, none if others wait; leaves `keep` (default 0).
+   * @returns how many, possibly 0, and their release; a second call does nothing
    */
   takeFree(most: number, keep = 0): { readonly weight: number; readonly release: () => void } {
     const weight = this.#waiting.length > 0 ? 0 : Math.max(0, Math.min(most, this.#free - keep));

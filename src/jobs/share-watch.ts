@@ -1,32 +1,32 @@
 /**
- * Shares of a full worker (decisions A6, docs/decisions/0004-fairness.md): jobs are begun in the order of the queue, but a key whose sources are slow would
- * hold all places however late its next turn is. So a job that came in ahead of its key's share is put back for one of a key that has less.
+ * Fair shares of a full worker (decisions A6, docs/decisions/0004-fairness.md). A key with slow
+ * sources could hold every slot, so its excess jobs are put back for other keys.
  */
 import type { Logger } from 'soundpost-base/logger';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { bringForward, firstWaiting, type WaitingJob } from './bullmq-internals.ts';
 
-/** Of a job that was taken up. */
+/** A running job's slot. */
 export interface Place {
   readonly tenant: string;
-  /** The smaller is served first. */
+  /** Smaller is served first. */
   readonly order: number;
-  /** It has an encoder, and is not interrupted. */
+  /** It has an encoder and is not interrupted. */
   readonly hasTurn: boolean;
 }
 
 interface ShareWatchOptions<Taken extends Place> {
   readonly redis: Redis;
-  /** All of a worker that is full; empty while it has room. */
+  /** All slots of a full worker; empty while it has room. */
   readonly places: () => readonly Taken[];
   readonly putBack: (place: Taken) => void;
   readonly logger: Logger;
 }
 
-/** For what no message tells, or told in vain. */
+/** Polls for jobs whose message was lost. */
 const LOOK_EVERY_MS = 1000;
-/** How long a job waits for another place of its key; the first one is given to it at once. */
+/** How long a job waits for its key's second slot; the first is given at once. */
 const PATIENCE_MS = 2000;
 
 export class ShareWatch<Taken extends Place> {
@@ -55,7 +55,7 @@ export class ShareWatch<Taken extends Place> {
     }
   }
 
-  /** To be called with each job that was accepted. */
+  /** Call for each accepted job. */
   see(job: Pick<WaitingJob, 'tenant' | 'jobId'>): void {
     if (this.#options.places().length === 0) return;
     this.#makeRoom({ ...job, submittedAtMs: redisNow(), isInFront: false }).catch((error: Error) =>
@@ -67,7 +67,7 @@ export class ShareWatch<Taken extends Place> {
     const { redis, places, putBack } = this.#options;
     if (placeFor(waiting, places(), redisNow()) === undefined) return;
     if (!waiting.isInFront && !(await bringForward(redis, waiting.jobId))) return;
-    // Looked at again: an answer may take its time.
+    // Checked again after waiting for Redis.
     const place = placeFor(waiting, places(), redisNow());
     if (place !== undefined) putBack(place);
   }
@@ -77,13 +77,13 @@ export class ShareWatch<Taken extends Place> {
   }
 }
 
-/** How many places a key holds. */
+/** Returns how many slots a key holds. */
 function holdings(places: readonly Place[]): (tenant: string) => number {
   const held = Map.groupBy(places, ({ tenant }) => tenant);
   return (tenant) => held.get(tenant)?.length ?? 0;
 }
 
-/** Keys that have their share of the places, and those that have less; undefined where no place would be given to any key. */
+/** Splits keys into those with their share and those below it; undefined if no slot can move. */
 function keysOf(
   places: readonly Place[],
 ): { readonly served: string[]; readonly others: string[] } | undefined {
@@ -98,8 +98,8 @@ function keysOf(
 }
 
 /**
- * Between keys that wait places differ by one at most: each has the places divided by the keys, rounded up or down.
- * @returns what is put back for it: the one that is served last, of the key that holds most
+ * Waiting keys' slots differ by at most one: each gets an equal share, rounded up or down.
+ * @returns the job to put back: served last, of the key that holds most
  */
 export function placeFor<Taken extends Place>(
   waiting: Pick<WaitingJob, 'tenant' | 'submittedAtMs'>,

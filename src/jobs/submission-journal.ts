@@ -1,6 +1,6 @@
 /**
- * What this process has accepted lately, in its memory: a failover makes a replica the master that may have missed the last of it, and a Redis that
- * lost its machine comes back without its last second. Whenever the connection was renewed, what is missing is submitted again under its ids.
+ * Remembers recently accepted submissions in memory. A failover or a crashed Redis can lose the
+ * last second; after each reconnection, missing jobs are submitted again under their ids.
  */
 import type { Logger } from 'soundpost-base/logger';
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -12,20 +12,20 @@ interface Entry {
 }
 
 interface JournalOptions<Submission> {
-  /** The connection on which submissions were made. */
+  /** The connection used for submissions. */
   readonly redis: Redis;
-  /** Submits again whatever of it Redis does not have; answers how many jobs. */
+  /** Resubmits what Redis has lost; answers how many jobs. */
   readonly restore: (submission: Submission) => Promise<number>;
   readonly logger: Logger;
 }
 
-/** Of a cluster single nodes come and go. */
+/** Nodes of a cluster come and go. */
 const RENEWALS = ['ready', '+node', '-node'];
-/** Longer than the Sentinels need to see that a master is gone, and to replace it. */
+/** Longer than Sentinels need to detect a dead master and replace it. */
 const KEEP_MS = 5 * 60 * 1000;
-/** A submission takes half a kilobyte to many, a batch of long messages a megabyte; above this the oldest are forgotten. */
+/** Submissions take about 500 bytes to 1 MB (a batch of long messages); the oldest are dropped. */
 const MOST_CHARACTERS = 8 * 1024 * 1024;
-/** After a renewal, and again: the first new connection may have been to the old master. */
+/** Repeated after a reconnection: the first one may have reached the old master. */
 const LOOKS_AFTER_MS = [200, 5000, 20_000];
 const NEXT_TRIES_MS = [5000, 20_000];
 
@@ -33,7 +33,7 @@ export class SubmissionJournal<Submission> {
   readonly #options: JournalOptions<Submission>;
   readonly #entries = new Set<Entry>();
   #characters = 0;
-  /** Of looks that are still to come; another renewal begins them anew. */
+  /** Pending checks; another reconnection restarts them. */
   #timers: NodeJS.Timeout[] = [];
   readonly #onRenewed = (): void => this.#lookAfter(LOOKS_AFTER_MS);
   #looking: Promise<void> = Promise.resolve();
@@ -44,7 +44,7 @@ export class SubmissionJournal<Submission> {
     for (const event of RENEWALS) options.redis.on(event, this.#onRenewed);
   }
 
-  /** Remembers a submission that Redis has acknowledged; it is plain data. */
+  /** Remembers a submission acknowledged by Redis; it must be plain data. */
   note(submission: Submission): void {
     const text = JSON.stringify(submission);
     this.#entries.add({ text, atMs: Date.now() });
@@ -52,7 +52,7 @@ export class SubmissionJournal<Submission> {
     this.#forgetOld();
   }
 
-  /** What is older may have ended and be gone from Redis for good. */
+  /** Older jobs may have ended and left Redis for good. */
   #forgetOld(): void {
     for (const entry of this.#entries) {
       if (this.#characters <= MOST_CHARACTERS && Date.now() - entry.atMs < KEEP_MS) break;
@@ -91,7 +91,7 @@ export class SubmissionJournal<Submission> {
     }
   }
 
-  /** Resolves when nothing of it is under way any more. */
+  /** Resolves when no check is running. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const event of RENEWALS) this.#options.redis.off(event, this.#onRenewed);

@@ -1,7 +1,7 @@
 /**
- * Which worker processes live, and what becomes of the jobs of one that does not. Each says every second that it does; whoever sees another silent hands its jobs
- * on, long before their locks run out: at once when it lived on the same machine and is no more, later when it may be frozen or cut off. Only a death counts
- * against a job (decisions A7). Nobody's clock is asked: silence is what an observer, who had answers all the while, has seen itself.
+ * Worker processes beat every second. A silent one's jobs are handed on before their locks expire:
+ * at once if it died on the same machine, later if it may be frozen or cut off. Only a death counts
+ * against a job (decisions A7). An observer trusts only silence that it has seen itself.
  */
 import { randomBytes } from 'node:crypto';
 import { Job } from 'bullmq';
@@ -18,24 +18,24 @@ import type { Queues } from './open-queue.ts';
 interface WorkerRegistryOptions {
   /** A connection of the role `request`. The caller closes it. */
   readonly redis: Redis;
-  /** On which jobs are handed on. The caller closes them. */
+  /** For handing on jobs. The caller closes them. */
   readonly queues: Queues;
-  /** Default: this process' own, by which those of the same machine see that it is no more; see packages/base/src/process-home.ts. */
+  /** Shows local observers whether it lives (packages/base/src/process-home.ts). Default: own. */
   readonly home?: string | undefined;
   readonly logger: Logger;
 }
 
 const BEAT_MS = 1000;
-/** An observer who had no answer for so long begins to observe anew: what kept it from hearing may have kept the others from speaking. */
-const DEAF_MS = 3000;
-/** A process of this machine that was silent for so long is looked for. One that only lives on a copy of this machine goes on beating. */
+/** An observer without answers for this long starts over: others may be cut off too. */
+const CUT_OFF_MS = 3000;
+/** After this silence a process of this machine is looked up. A live one keeps beating. */
 const SILENT_HERE_MS = 1500;
-/** After so long a silence the extractions of a process that nobody can look for are begun by another one. */
+/** After this silence, extractions of a process on another machine are started elsewhere. */
 const SILENT_ELSEWHERE_MS = 8000;
-/** Silence of which nobody knows better is death. Whoever speaks again has not died. */
+/** A process silent for so long is presumed dead; one that beats again is alive. */
 const PRESUMED_DEAD_MS = 60_000;
 
-/** A hash: process → its record. */
+/** Hash: process → its record. */
 const WORKERS = ownKey('workers');
 const KEYS = [WORKERS, WORKER_BEATS_KEY, DEAD_WORKERS_KEY];
 
@@ -47,9 +47,9 @@ const WorkerRecord = z.object({
 type WorkerRecord = z.infer<typeof WorkerRecord>;
 
 const beat = loadScript(new URL('./lua/worker-beat.lua', import.meta.url));
-const bury = loadScript(new URL('./lua/worker-bury.lua', import.meta.url));
+const markDead = loadScript(new URL('./lua/worker-mark-dead.lua', import.meta.url));
 
-/** What this process has seen of another. */
+/** What this process has observed of another. */
 interface Sighting {
   readonly lastBeat: string;
   readonly sinceMs: number;
@@ -71,13 +71,13 @@ export class WorkerRegistry {
     this.#options = options;
   }
 
-  /** Notes one of BullMQ's workers of this process, by its id. Resolves when the others can know of it, or Redis was away: then it may take jobs. */
+  /** Registers a BullMQ worker, which can take jobs once others see it or Redis is down. */
   async add(queue: QueueName, workerId: string): Promise<void> {
     this.#workers[queue] = workerId;
     await this.#next();
   }
 
-  /** To be called when the process has handed back its jobs: nobody has to look after them. */
+  /** Call once the process has returned its jobs: they need no care. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -112,8 +112,8 @@ export class WorkerRegistry {
     const args = [this.id, JSON.stringify(record)];
     const flat = (await beat.run(redis, KEYS, args)) as string[];
     const heardMs = performance.now();
-    const isDeaf = heardMs - this.#heardMs > DEAF_MS;
-    const before = isDeaf ? new Map<string, Sighting>() : this.#sightings;
+    const wasCutOff = heardMs - this.#heardMs > CUT_OFF_MS;
+    const before = wasCutOff ? new Map<string, Sighting>() : this.#sightings;
     this.#heardMs = heardMs;
     this.#sightings = new Map();
     for (let at = 0; at < flat.length; at += 2) {
@@ -134,7 +134,7 @@ export class WorkerRegistry {
     const { extract } = record.workers;
     const fate = await fateOf(record.home);
     if (fate === 'dead' || (fate === 'unknown' && silentMs > PRESUMED_DEAD_MS)) {
-      if ((await bury.run(redis, KEYS, [id, sighting.lastBeat])) === 1) {
+      if ((await markDead.run(redis, KEYS, [id, sighting.lastBeat])) === 1) {
         logger.warn({ worker: record.home }, 'a worker process has died: its jobs are begun anew');
         await this.#handOn(fate === 'dead' ? record.workers : { extract });
       }
@@ -156,7 +156,7 @@ export class WorkerRegistry {
           if (name === 'extract') await wakeWorker(redis);
           logger.info({ jobId, queue: name }, 'a job is handed on');
         } catch (error) {
-          // Another observer has done so, or the silent one has ended it.
+          // Another observer handed it on, or the silent process finished it.
           logger.debug({ jobId, err: error }, 'a job was not there to be handed on');
         }
       }

@@ -1,4 +1,4 @@
-/** Redis and the storage, as the configuration has them. */
+/** Redis and the storage, opened from the configuration. */
 import { readFile } from 'node:fs/promises';
 import type { RedisAddress } from 'soundpost-kit/redis/connection';
 import { parseRedisUrl } from 'soundpost-kit/redis/target';
@@ -9,11 +9,11 @@ import { type Config, ConfigurationError } from './config.ts';
 
 interface OpenStorage {
   readonly storage: Storage;
-  /** Removes what writers have left unfinished; absent: the storage sees to it itself. */
+  /** Removes unfinished files of dead writers; absent: the storage does that itself. */
   readonly sweep?: (olderThanMs: number) => Promise<number>;
   /** Uploads that arrive in pieces; absent: they are files beside the storage. */
   readonly incoming?: ReturnType<typeof openS3>['incoming'];
-  /** Where callers fetch files from the storage itself, when the operator wants it. */
+  /** Where callers download from the storage directly, if configured. */
   readonly downloadAddress?: DownloadAddress | undefined;
   close(): void;
 }
@@ -23,7 +23,7 @@ export async function openStorage(config: Config): Promise<OpenStorage> {
   if (STORAGE_URL === undefined) {
     return { storage: createFileStorage({ root: DATA_DIR }), close: () => undefined };
   }
-  // Nothing of the SDK is loaded where no bucket is used.
+  // The SDK is loaded only where a bucket is used.
   const { openS3 } = await import('soundpost-kit/storage/s3-storage');
   const { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = config;
   return openS3(
@@ -43,7 +43,7 @@ export async function openStorage(config: Config): Promise<OpenStorage> {
 
 type FileVariable = 'REDIS_CA_FILE' | 'REDIS_CERT_FILE' | 'REDIS_KEY_FILE';
 
-/** `url` is undefined where there is to be an embedded one. Throws a ConfigurationError. */
+/** `url` is undefined for an embedded Redis. Throws a ConfigurationError. */
 export async function readRedisAddress(
   config: Config,
 ): Promise<Omit<RedisAddress, 'url'> & { readonly url: string | undefined }> {

@@ -1,21 +1,21 @@
-/** Reads the environment, and says all that is wrong with it at once. The only file that reads `process.env`; and what lies beside the sources: package.json, ffmpeg, pages. */
+/** The only file that reads `process.env`; also locates package.json, ffmpeg and the pages. */
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Environment } from 'soundpost-kit/settings/environment';
 import { z } from 'zod';
 
-/** It lies beside `src` in a checkout, and beside `dist` in the package. Not imported: the compiler would count it among the sources. */
+/** Beside `src` or `dist`. Read, not imported: tsc would count package.json among the sources. */
 const { version } = z
   .object({ version: z.string() })
   .parse(JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')));
 
 export { version };
 
-/** Where programs are looked for; not a setting of ours, but this file is the only one that reads the environment. */
+/** Where programs are searched. Not our setting; read here like everything in the environment. */
 export const searchPath = process.env.PATH ?? '';
 
-/** Where script/ffmpeg puts what it builds for this checkout. */
+/** Where script/ffmpeg builds for this checkout. */
 export const builtFolder = fileURLToPath(new URL('../../.ffmpeg/bin/', import.meta.url));
 
 /** The kind of the terminal; `dumb` can move no cursor. */
@@ -32,7 +32,7 @@ interface ConfigFault {
   readonly rule: string;
 }
 
-/** Of each pair neither works alone. */
+/** Neither works without the other. */
 const TOGETHER = [
   ['S3_ACCESS_KEY_ID', 'S3_SECRET_ACCESS_KEY'],
   ['REDIS_CERT_FILE', 'REDIS_KEY_FILE'],
@@ -40,7 +40,7 @@ const TOGETHER = [
 
 /**
  * Reads the environment. An empty value counts as unset.
- * Throws a {@link ConfigurationError} that lists every fault at once: variable, rule, and where to look.
+ * @throws ConfigurationError listing every fault: variable, rule, and where to read more
  */
 export function loadConfig(environment: Readonly<Record<string, string | undefined>> = process.env): Config {
   const { config, faults } = readConfig(environment);
@@ -53,7 +53,7 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
   return config;
 }
 
-/** Every fault of the environment, and what is left of it without the variables that break their own rule: they have their defaults. */
+/** Every fault, and the configuration with defaults in place of the variables at fault. */
 export function readConfig(environment: Readonly<Record<string, string | undefined>> = process.env): {
   config: Config;
   faults: ConfigFault[];
@@ -105,7 +105,7 @@ function faultsBetween(given: Readonly<Record<string, string | undefined>>): Con
 
 const WEB = new URL('../../web/', import.meta.url);
 
-/** What the page at /docs of both servers loads, by its path below /docs; script/scalar fetches the first, script/build-web.ts makes the second. */
+/** Scripts of the /docs pages, by path; from script/scalar (1st) and script/build-web.ts (2nd). */
 export const referenceFiles: ReadonlyMap<string, URL | string> = new Map([
   ['scalar.js', new URL('reference/scalar.js', WEB)],
   ['reference.js', new URL('dist/reference/reference.js', WEB)],

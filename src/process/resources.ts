@@ -1,4 +1,4 @@
-/** What every process needs, made of the configuration: secrets, Redis, storage, disk space, the way outside, metrics and traces. */
+/** What every process needs, made from the configuration. */
 import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { dieWithParent } from 'soundpost-base/launcher';
@@ -31,7 +31,7 @@ import { confinedTools, guardedOutbound } from './tools.ts';
 
 type OpenTracing = ReturnType<typeof openTracing>;
 
-/** What there is before Redis was asked. */
+/** Everything that does not need Redis. */
 interface Foundation
   extends Pick<Awaited<ReturnType<typeof openStorage>>, 'sweep' | 'incoming' | 'downloadAddress'> {
   readonly config: Config;
@@ -40,15 +40,15 @@ interface Foundation
   readonly embeddedRedis: Awaited<ReturnType<typeof startEmbeddedRedis>> | undefined;
   readonly storage: Storage;
   readonly probes: Probes;
-  /** Asked for the first time by `checkStorage`. */
+  /** First checked by `checkStorage`. */
   readonly storageWatch: StorageWatch;
   readonly disk: Disk;
   readonly outbound: Outbound;
   readonly metrics: Metrics;
   readonly traces: Traces;
-  /** ffmpeg, and the sandbox for it, which is looked for when this is called first: not every process runs ffmpeg. */
+  /** ffmpeg and its sandbox, located at the first call: not every process runs ffmpeg. */
   tools(): Promise<MediaTools>;
-  /** Opened when this is called first: not every process has temporary files. */
+  /** Opened at the first call: not every process has temporary files. */
   workspaces(): Promise<Workspaces>;
   close(): Promise<void>;
 }
@@ -57,7 +57,7 @@ export interface Resources extends Foundation {
   readonly secrets: ReturnType<typeof deriveSecrets>;
 }
 
-/** @param of what the process is to be made of; none for one that does something else */
+/** @param of the parts that this process runs; empty for a process that is none of them */
 export async function openFoundation(config: Config, of: readonly Part[]): Promise<Foundation> {
   const traces = await openTraces(config, of);
   const logger = createLogger(config.LOG_LEVEL, undefined, traces.idsForLog);
@@ -128,8 +128,8 @@ export async function openFoundation(config: Config, of: readonly Part[]): Promi
 }
 
 /**
- * Asks the storage for the first time. One that cannot be reached now is waited for.
- * @throws ConfigurationError when it answers, but not to us: wrong keys, no such bucket, another region, a wrong clock
+ * Checks the storage for the first time. An unreachable storage is no error yet.
+ * @throws ConfigurationError if it rejects us: wrong keys, bucket or region, or a wrong clock
  */
 export async function checkStorage({ storageWatch }: Pick<Foundation, 'storageWatch'>): Promise<void> {
   if (await storageWatch.look()) return;
@@ -139,18 +139,18 @@ export async function checkStorage({ storageWatch }: Pick<Foundation, 'storageWa
   }
 }
 
-/** The connection on which requests are answered. */
+/** The connection for requests. */
 export function openRedis({ redisAddress, logger }: Foundation): Redis {
   return connectRedis({ ...redisAddress, role: 'request', logger });
 }
 
-/** @throws ConfigurationError when the root secret was lost, or is not the one that the data in Redis was made with */
+/** @throws ConfigurationError if the root secret is lost or does not match the data in Redis */
 export async function withSecrets(foundation: Foundation, redis: Redis): Promise<Resources> {
   const { config, logger } = foundation;
   return { ...foundation, secrets: deriveSecrets(await agreedRootSecret(config, redis, logger)) };
 }
 
-/** What is made of that connection. */
+/** Everything opened on that connection. */
 export interface Stores {
   readonly redis: Redis;
   readonly keys: ApiKeys;
@@ -160,7 +160,7 @@ export interface Stores {
 }
 
 export function openStores({ secrets, metrics, probes }: Resources, redis: Redis): Stores {
-  // Asked for the first time when Redis was found fit.
+  // First checked once Redis has proved fit.
   probes.add('clock', clockProbe(redis));
   probes.add('link', linkProbe(redis));
   metrics.read({ redis: () => pingRedis(redis).then(() => true) });
@@ -177,7 +177,7 @@ export function openStores({ secrets, metrics, probes }: Resources, redis: Redis
 interface Disk {
   /** Where jobs work. */
   readonly workspaces: DiskSpace;
-  /** Where results and uploads lie: the same one, unless the workspaces have a volume of their own. A bucket is never full. */
+  /** Results and uploads: the workspaces' volume or one of their own. A bucket is never full. */
   readonly files: DiskSpace;
 }
 
@@ -195,12 +195,12 @@ async function openDisk(config: Config): Promise<Disk> {
   return { files, workspaces: isOne ? files : new DiskSpace(workspacesFolder(config), DISK_RESERVE_BYTES) };
 }
 
-/** What there is besides spans is there only with a collector. */
+/** Without a collector there are only spans. */
 type Traces = Pick<OpenTracing, 'tracing'> & Partial<OpenTracing>;
 
 /**
- * Without a collector nothing of OpenTelemetry's SDK is loaded (of its API prom-client loads some).
- * @param of what the process is made of: its name in the traces
+ * Without a collector nothing of OpenTelemetry's SDK is loaded (prom-client loads some of its API).
+ * @param of the parts that this process runs: its name in the traces
  */
 async function openTraces(config: Config, of: readonly Part[]): Promise<Traces> {
   const endpoint = config.OTEL_EXPORTER_OTLP_ENDPOINT;
@@ -217,7 +217,7 @@ async function openTraces(config: Config, of: readonly Part[]): Promise<Traces> 
   });
 }
 
-/** Who is told of runs of ffmpeg: the metrics, and the trace of the job. */
+/** Reports each ffmpeg run to the metrics and to the job's trace. */
 export function toolWatch({ toolStarted }: Observer, tracing: Tracing): NonNullable<MediaTools['watch']> {
   return (tool) => {
     const count = toolStarted(tool);
@@ -229,7 +229,7 @@ export function toolWatch({ toolStarted }: Observer, tracing: Tracing): NonNulla
   };
 }
 
-/** Metrics and traces of an HTTP server's requests, put around it. */
+/** Wraps an HTTP server to measure and trace its requests. */
 export function observed(server: Part, { config, metrics, traces }: Resources): Around {
   const measure = { metrics, server, token: config.METRICS_TOKEN, isPublished: isPublished(config) };
   return (handler) => {
@@ -251,17 +251,17 @@ function isPublished({ PUBLIC_URL, GATEWAY_PUBLIC_URL }: Config): boolean {
   );
 }
 
-/** Where answers and webhooks say that the API is. */
+/** The API's address in answers and webhooks. */
 export function publicUrlOf({ PUBLIC_URL, API_PORT }: Config, port = API_PORT): string {
   return PUBLIC_URL ?? `http://127.0.0.1:${port}`;
 }
 
-/** Where the bytes of unfinished tus uploads gather; the janitor removes them there too. No storage key begins with a dot. */
+/** Unfinished tus uploads; the janitor cleans up here too. No storage key begins with a dot. */
 export function incomingFolder({ DATA_DIR }: Config): string {
   return join(DATA_DIR, 'uploads', '.incoming');
 }
 
-/** Where temporary files go, and nowhere else. */
+/** The only place for temporary files. */
 function workspacesFolder({ DATA_DIR }: Config): string {
   return join(DATA_DIR, 'workspaces');
 }

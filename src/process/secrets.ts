@@ -1,6 +1,6 @@
 /**
- * Every secret of the service is derived from one root (decisions E, SECRET_KEY), so that one value is all that
- * processes on different machines have to share. HKDF-SHA256 (RFC 5869) with a label a purpose.
+ * Every secret derives from one root (decisions E, SECRET_KEY), so processes on different machines
+ * share a single value. HKDF-SHA256 (RFC 5869) with a label for each purpose.
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { mkdir, open, readFile } from 'node:fs/promises';
@@ -23,7 +23,7 @@ interface DerivedSecrets {
   readonly gatewayApiKey: string;
   /** Standard Webhooks secret of the events that the gateway posts to the API. */
   readonly gatewayEventsSecret: string;
-  /** Tells one root from another, and nothing of it: 32 hexadecimal digits, which Redis keeps. */
+  /** Identifies a root without revealing it: 32 hexadecimal digits, kept in Redis. */
   readonly fingerprint: string;
 }
 
@@ -42,14 +42,14 @@ export function deriveSecrets(secretKey: string): DerivedSecrets {
   };
 }
 
-/** For whoever made the file to write into it, unless a caller has another patience. */
+/** The default time for another process to write the file that it created. */
 const WRITTEN_WITHIN_MS = 5000;
 const LOOK_EACH_MS = 20;
 const LEAST_CHARACTERS = 32;
 
 /**
- * The root secret of an installation that was given none: made once in the file, mode 0600.
- * Two processes that start at once agree: the file is created exclusively, and the other one waits until it is written.
+ * The root secret where none was configured: created once in the file, mode 0600. The file is
+ * created exclusively, so of two processes that start at once the second waits for the first.
  */
 export async function savedSecretKey(path: string, withinMs = WRITTEN_WITHIN_MS): Promise<string> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
@@ -69,7 +69,7 @@ export async function savedSecretKey(path: string, withinMs = WRITTEN_WITHIN_MS)
   return secret;
 }
 
-/** What stands in the file, once it is written; undefined without a file. */
+/** The file's content, once written; undefined without a file. */
 export async function readSecretKey(path: string, withinMs = WRITTEN_WITHIN_MS): Promise<string | undefined> {
   const untilMs = performance.now() + withinMs;
   for (;;) {
@@ -92,14 +92,13 @@ function isCoded(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-// The root secret of this installation: where it comes from, and whether it is the one that
-// everything in Redis was made with. Redis keeps its fingerprint (decision 43): a SECRET_KEY that
-// was lost or replaced stops the start, before every API key fails without a word.
+// The root secret of this installation. Redis keeps its fingerprint (decision 43): a lost or
+// replaced SECRET_KEY stops the start, instead of every API key failing without a reason.
 
 const FINGERPRINT_KEY = ownKey('secret-fingerprint');
-/** Of src/jobs/tenants/api-keys.ts; it is there as soon as there was a key. */
+/** Also in src/jobs/tenants/api-keys.ts; exists once there was an API key. */
 const API_KEYS_KEY = ownKey('keys');
-/** Of a fingerprint, for people. */
+/** Digits of a fingerprint shown to people. */
 const SHOWN_DIGITS = 8;
 
 const TO_GO_ON =
@@ -107,13 +106,13 @@ const TO_GO_ON =
 
 type Settings = Pick<Config, 'SECRET_KEY' | 'SECRET_KEY_FILE' | 'DATA_DIR' | 'STORAGE_URL'>;
 
-/** `new`: Redis knows of none yet. `none`: neither, and one is to be made. */
+/** `new`: Redis has no fingerprint yet. `none`: no secret either; one must be created. */
 type RootSecretState =
   | { readonly kind: 'same' | 'new'; readonly secret: string; readonly origin: string }
   | { readonly kind: 'none' }
   | { readonly kind: 'refused'; readonly problem: string; readonly remedy: string };
 
-/** Where the root secret lies when SECRET_KEY is not set. */
+/** The secret's file when SECRET_KEY is not set. */
 export function secretKeyPath({
   SECRET_KEY_FILE,
   DATA_DIR,
@@ -121,9 +120,9 @@ export function secretKeyPath({
   return SECRET_KEY_FILE ?? join(DATA_DIR, 'secret-key');
 }
 
-/** Looks, and changes nothing. */
+/** Read-only. */
 export async function lookAtRootSecret(config: Settings, redis: Redis): Promise<RootSecretState> {
-  // Before the file: whoever left these in Redis had written the file.
+  // Redis first: the process that left these had written the file before.
   const known = await knownFingerprint(redis);
   const hasKeys = (await redis.exists(API_KEYS_KEY)) === 1;
   const secret = config.SECRET_KEY ?? (await readSecretKey(secretKeyPath(config)));
@@ -135,9 +134,9 @@ export async function lookAtRootSecret(config: Settings, redis: Redis): Promise<
 }
 
 /**
- * The root secret, the same in all processes over this Redis. Where there is none yet it is made; the first process to start leaves the
- * fingerprint in Redis, and the others compare.
- * @throws ConfigurationError when it was lost, or is not the one of before
+ * The root secret, the same in all processes of this Redis; created where there is none. The first
+ * process to start stores the fingerprint, the others compare.
+ * @throws ConfigurationError if the secret is lost or has changed
  */
 export async function agreedRootSecret(config: Settings, redis: Redis, logger: Logger): Promise<string> {
   const state = await lookAtRootSecret(config, redis);
@@ -151,7 +150,7 @@ export async function agreedRootSecret(config: Settings, redis: Redis, logger: L
     logger.warn({ error: error.message }, 'the fingerprint of SECRET_KEY could not be written to Redis');
     return secret;
   }
-  // Of two that start at once with different ones, one was first.
+  // Of two that start at once with different secrets, the first wins.
   const origin = state.kind === 'new' ? state.origin : `the secret in ${secretKeyPath(config)}`;
   const settled = compared(secret, origin, await knownFingerprint(redis));
   if (settled.kind === 'refused') throw refusal(settled);
@@ -159,8 +158,8 @@ export async function agreedRootSecret(config: Settings, redis: Redis, logger: L
 }
 
 /**
- * Makes Redis take the secret of this configuration from now on; where there is none, one is made.
- * @returns the fingerprints, shortened; `before` is undefined where Redis knew of none
+ * Makes Redis accept this configuration's secret from now on; creates one where there is none.
+ * @returns the fingerprints, shortened; `before` is undefined where Redis had none
  */
 export async function acceptRootSecret(
   config: Settings,
@@ -172,7 +171,7 @@ export async function acceptRootSecret(
   const { fingerprint } = deriveSecrets(saved ?? (await madeSecret(config, logger)));
   await redis.set(FINGERPRINT_KEY, fingerprint);
   if (before !== fingerprint) {
-    // Nobody can read them any more; each tenant's next webhook makes another.
+    // They cannot be decrypted any more; each tenant's next webhook creates a new one.
     const tenants = await redis.smembers(API_KEYS_KEY);
     await Promise.all(tenants.map((id) => redis.del(webhookSecretKey(id))));
   }

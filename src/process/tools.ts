@@ -1,4 +1,4 @@
-/** ffmpeg, and the way outside: what reads a stranger's file and what fetches it, as the configuration has them. */
+/** ffmpeg and outbound requests, set up from the configuration. */
 
 import type { Logger } from 'soundpost-base/logger';
 import { detectSandbox, limitsAlone } from 'soundpost-media/abilities';
@@ -8,14 +8,14 @@ import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';
 import { builtFolder, type Config, ConfigurationError, searchPath } from './config.ts';
 
-/** The ffmpeg of FFMPEG_PATH, of script/ffmpeg, or of the PATH; what is missing names the setting. */
+/** ffmpeg from FFMPEG_PATH, script/ffmpeg or the PATH; the error names the setting. */
 export function configuredTools({ FFMPEG_PATH }: Pick<Config, 'FFMPEG_PATH'>): FoundTools {
   const found = findTools(FFMPEG_PATH, searchPath, builtFolder);
   if (found.tools !== undefined || FFMPEG_PATH === undefined) return found;
   return { ...found, missing: `FFMPEG_PATH: ${found.missing}` };
 }
 
-/** Throws a ConfigurationError where there is no ffmpeg, or SANDBOX asks for more than this machine has. */
+/** @throws ConfigurationError without ffmpeg, or if this machine lacks what SANDBOX demands */
 export async function confinedTools(config: Config, logger: Logger): Promise<MediaTools> {
   const { SANDBOX } = config;
   const found = configuredTools(config);

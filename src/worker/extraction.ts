@@ -1,4 +1,4 @@
-/** A job from its first step to its last, in a folder of its own: each step under its limit, all of them one number of progress. */
+/** Runs a job's steps in a folder of its own, each within its limit, and reports one progress. */
 
 import { deadline, within } from 'soundpost-base/deadline';
 import { ServiceError } from 'soundpost-contract/errors';
@@ -20,8 +20,8 @@ import { extract } from './steps/extract.ts';
 import { finalize } from './steps/finalize.ts';
 
 /**
- * @returns what the job made
- * @throws ServiceError for an end that no further try would change; the signal's reason; anything else to be tried again
+ * @returns the job's result
+ * @throws ServiceError for a final failure; the signal's reason; any other error is retried
  */
 export async function runExtraction(
   job: ExtractionJob,
@@ -37,7 +37,7 @@ export async function runExtraction(
   } catch (error) {
     throw isDiskFull(error) ? outOfDiskSpace(error) : error;
   } finally {
-    // Not before the workspace has gone: others count on the space that is given back.
+    // Released once the workspace is gone: other jobs count on the freed space.
     space.release();
   }
 }
@@ -73,8 +73,8 @@ async function runSteps(
   let leave: (() => void) | undefined;
   try {
     const video = await limited('download', download, undefined);
-    // Downloads wait for the link, what follows for a core: a slow source keeps no core idle, and an address that expires is
-    // fetched while others are encoded (docs/decisions/0011-downloads-apart.md).
+    // Downloads wait for the link, the later steps for a core: a slow source keeps no core idle,
+    // and an address that expires is fetched early (docs/decisions/0011-downloads-apart.md).
     const fetchedMs = performance.now();
     leave = await timed('await_encoder', () =>
       space.idle(job.signal, (signal) =>
@@ -107,21 +107,21 @@ function isLevelled(output: NamedOutput): boolean {
   return 'normalize' in output && output.normalize;
 }
 
-/** The tools, with what each run used told besides. */
+/** The tools; `onUsed` also gets the processor time of each run. */
 function metered(tools: MediaTools, onUsed: (processorSeconds: number) => void): MediaTools {
   return {
     ...tools,
     watch(tool) {
-      const tell = tools.watch?.(tool);
+      const report = tools.watch?.(tool);
       return (ending, processorSeconds) => {
         onUsed(processorSeconds);
-        tell?.(ending, processorSeconds);
+        report?.(ending, processorSeconds);
       };
     },
   };
 }
 
-/** Tells how long each step takes, however it ends, and makes a span of it. */
+/** Reports how long each step takes, however it ends, and makes a span of it. */
 function timing({ observer, tracing = noTracing }: WorkerServices) {
   return async <Output>(
     step: Parameters<Observer['stepEnded']>[0],
@@ -140,8 +140,8 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 /**
- * What a caller sees of a step in the failure, and its limit: the last one. A download has its minimum rate, a run of ffmpeg its progress, which end
- * sooner and know better whose fault it was.
+ * How a failure names the step, and its limit as the last resort: a download's minimum rate and
+ * ffmpeg's progress check end sooner and identify the cause better.
  */
 const limits = {
   download: { does: 'downloading', limitMs: 2 * HOUR + 10 * MINUTE },
@@ -152,14 +152,14 @@ const limits = {
 
 type LimitedStep = keyof typeof limits;
 
-/** For a step to end after its abort: ffmpeg is killed after 2 s. One that hangs in a system call is left to itself. */
+/** For an aborted step to end: ffmpeg is killed after 2 s, a hung system call is abandoned. */
 const ABORT_GRACE_MS = 10_000;
 
 /**
- * Runs a step under its limit.
- * @param signal the job's; the step gets one that is aborted with it, or when the time is over
- * @throws ServiceError INTERNAL_ERROR, which is tried again, when the step took too long, even if it does not heed its signal;
- * what the step throws otherwise
+ * Runs a step within its limit.
+ * @param signal the job's; the step's own also aborts at the limit
+ * @throws ServiceError INTERNAL_ERROR, which is retried, when the step overruns its limit, even if
+ *   it ignores its signal; otherwise what the step throws
  */
 export async function withinLimit<Output>(
   step: LimitedStep,
@@ -177,7 +177,7 @@ export async function withinLimit<Output>(
   return await within(limitMs + graceMs, () => run(limit.signal), { reason });
 }
 
-/** The share of each step in a job's time: encoding takes most of it, a download what the link allows. */
+/** Each step's share of the job's time. Encoding takes most; a download depends on the link. */
 const SHARES: readonly (readonly [ProcessingStep, number])[] = [
   ['downloading_video', 30],
   ['analyzing_video', 2],
@@ -185,7 +185,7 @@ const SHARES: readonly (readonly [ProcessingStep, number])[] = [
   ['normalizing_audio', 22],
   ['finalizing', 5],
 ];
-/** 100 is the completed job's alone. */
+/** Only a completed job shows 100. */
 const HIGHEST = 99;
 
 class ProgressMeter {
@@ -205,7 +205,7 @@ class ProgressMeter {
     this.#report = report;
   }
 
-  /** From then on the job shows what its input is. */
+  /** The job shows it with the next report. */
   setInputFile(inputFile: InputFile): void {
     this.#inputFile = inputFile;
   }

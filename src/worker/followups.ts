@@ -1,4 +1,4 @@
-/** The consumers of all that follows a job, one a kind. */
+/** The consumers of everything that follows a job, one for each kind. */
 
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { Sealer } from 'soundpost-kit/signing/sealer';
@@ -25,21 +25,19 @@ interface FollowUpOptions {
   readonly redis: Redis;
   readonly registry: WorkerRegistry;
   readonly workspaces: Workspaces;
-  /** Those of the API and the gateway where they are known. */
+  /** Of the API and the gateway, where known. */
   readonly ports: { readonly api?: number; readonly gateway?: number };
 }
 
 interface FollowUpConsumers {
-  /**
-   * Begins nothing any more; what is under way has `graceMs`, and is made by another worker then.
-   */
+  /** Starts nothing new; whatever still runs after `graceMs` is left to another worker. */
   close(graceMs: number): Promise<void>;
 }
 
-/** Of all keys and hosts; each has fewer (src/followups/places.ts). */
+/** For all keys and hosts together; each has a lower limit (src/followups/places.ts). */
 const WEBHOOKS_AT_A_TIME = 500;
 const VOICES_AT_A_TIME = 1000;
-/** There are fewer places; the others are put back. */
+/** Fewer slots exist; a job without one is put back. */
 const TRANSCRIPTS_AT_A_TIME = 100;
 /** Each takes a file handle, a socket and little memory. */
 const PUTS_AT_A_TIME = 64;
@@ -65,7 +63,7 @@ export async function consumeFollowUps(options: FollowUpOptions): Promise<Follow
 
 type Shared = ReturnType<typeof sharedOf>;
 
-/** What several kinds are made of. */
+/** Shared by several kinds. */
 function sharedOf({ resources, stores, redis, registry, workspaces, ports }: FollowUpOptions) {
   const { config, logger, secrets, storage, storageWatch, probes, outbound, metrics, traces } = resources;
   const { tracing, telemetry } = traces;

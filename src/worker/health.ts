@@ -1,4 +1,4 @@
-/** Whether a lone worker lives and can work (decisions E, "Health"): a server of two paths. */
+/** Whether a worker process lives and can work (decisions E, "Health"): a server with two paths. */
 import type { RequestListener } from 'node:http';
 import { listen } from 'soundpost-kit/http/listener';
 import type { Around } from 'soundpost-kit/http/watched';
@@ -10,10 +10,7 @@ interface HealthServer {
   close(): Promise<void>;
 }
 
-/**
- * @param port 0 takes a free one
- * @param redis its commands end in time
- */
+/** @param port 0 picks a free one @param redis its commands end in time */
 export async function startHealthServer(
   host: string,
   port: number,

@@ -1,15 +1,15 @@
-/** Downloads of jobs that were put back for another key (src/jobs/share-watch.ts): this worker continues them when it takes the job up again. */
+/** Downloads of jobs that were put back for another key; this worker can continue them. */
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { BegunStream, EarlierTry } from 'soundpost-media/source-request';
 import type { BegunDownload } from 'soundpost-outbound/download';
 import { wasPutBack } from '../jobs/extraction-consumer.ts';
 
-/** What the file is the beginning of. */
+/** The start of which download or stream the file holds. */
 type Begun = BegunDownload | BegunStream;
 
 const KEPT_MS = 10 * 60 * 1000;
-/** Of all together; the oldest go first. */
+/** In total; the oldest are dropped first. */
 const MOST_BYTES = 1024 ** 3;
 
 interface Kept {
@@ -19,7 +19,7 @@ interface Kept {
 
 export class PutBackDownloads {
   readonly #folder: string;
-  /** By the job's id, the oldest first. */
+  /** By job id, oldest first. */
   readonly #kept = new Map<string, Kept>();
 
   /** @param folder need not exist yet; the caller removes it */
@@ -27,7 +27,7 @@ export class PutBackDownloads {
     this.#folder = folder;
   }
 
-  /** What a job has left here, and may leave. */
+  /** What this worker kept of the job, and where the job can leave a download. */
   of({ jobId, signal }: { readonly jobId: string; readonly signal: AbortSignal }): EarlierTry {
     return {
       takeDownload: (path) => this.takeDownload(jobId, path),
@@ -50,12 +50,12 @@ export class PutBackDownloads {
     }
   }
 
-  /** Moves what was kept of a file for the job to `file`. @returns undefined when nothing was */
+  /** Moves the job's kept download to `file`. @returns undefined when there is none */
   takeDownload(jobId: string, file: string): Promise<BegunDownload | undefined> {
     return this.#take(jobId, file, (begun) => ('validator' in begun ? begun : undefined));
   }
 
-  /** The same of a stream with these segments. Of another one nothing is kept any longer. */
+  /** The same for a stream with these segments; a kept file of another stream is dropped. */
   async takeStream(jobId: string, file: string, identity: string): Promise<BegunStream | undefined> {
     const begun = await this.#take(jobId, file, (kept) =>
       'identity' in kept && kept.identity === identity ? kept : undefined,

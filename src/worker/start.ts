@@ -1,4 +1,4 @@
-/** The worker process: consumes jobs and what follows them, cleans up, closes. */
+/** The worker process: runs jobs and their follow-ups, cleans up, closes. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Probe } from 'soundpost-kit/observe/probes';
@@ -30,14 +30,14 @@ const SWEEP_EVERY_MS = 60 * 1000;
 const LEFTOVERS_EVERY_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** @param ports those of the API and the gateway where they are known */
+/** @param ports of the API and the gateway, where known */
 export async function startWorker(
   resources: Resources,
   stores: Stores,
   ports: { readonly api?: number; readonly gateway?: number } = {},
 ): Promise<WorkerProcess> {
   const { logger, metrics, probes } = resources;
-  // Throws where ffmpeg is missing or cannot be confined: nothing is to be open by then.
+  // Before anything is opened: throws where ffmpeg is missing or cannot be confined.
   await resources.tools();
   const redis = connectRedis({ ...resources.redisAddress, role: 'worker', logger });
   const workspaces = await resources.workspaces();
@@ -96,7 +96,7 @@ async function servicesOf(
         logger.warn({ error: error.message }, 'the processor time of a job could not be noted'),
       );
     },
-    // An estimate is not worth a failed job.
+    // A failed estimate must not fail the job.
     noteSeconds: (seconds) =>
       void noteJobSeconds(redis, seconds).catch((error: Error) =>
         logger.warn({ error: error.message }, 'the duration of a job could not be noted'),
@@ -140,14 +140,11 @@ function extractionsOf({ resources, redis, workspaces, queues, registry, service
   });
 }
 
-/**
- * Whether there is room for more jobs. They wait in the queue, for space or for a worker that has
- * some, instead of failing one after the other.
- */
+/** Whether the disk has room for more jobs; if not, they stay queued instead of failing. */
 function diskProbe({ disk, probes }: Resources): Probe<'disk'> {
   const spaces = [...new Set(Object.values(disk))];
   return {
-    // Throws where a volume does not answer: the jobs that need it fail and are tried again.
+    // Throws where a volume does not answer: the jobs that need it fail and are retried.
     async ask() {
       const low = await Promise.all(spaces.map((space) => space.isLow(probes.isFailing('disk'))));
       return low.includes(true) ? 'low' : 'ok';
@@ -177,12 +174,12 @@ function janitorOf(resources: Resources, redis: Redis): Janitor {
   });
 }
 
-/** Now and then: what dead writers have left is old before anybody may touch it. */
+/** Runs rarely: leftovers of dead writers must be old before they can be removed. */
 function leftoversSweep({ sweep, config }: Resources): (() => Promise<number>) | undefined {
   if (sweep === undefined) {
     return undefined;
   }
-  // Whatever is written longer than that has expired before it was complete.
+  // Anything written for longer has expired before it was complete.
   const olderThanMs = DAY_MS + Math.max(DAY_MS, config.UPLOAD_TTL_SECONDS * 1000);
   let nextMs = 0;
   return async () => {

@@ -1,4 +1,4 @@
-/** What a step is: a function from what the steps before it made to what the next one needs. */
+/** A step turns what the steps before it made into what the next one needs. */
 
 import type { Logger } from 'soundpost-base/logger';
 import type { ProcessingStep } from 'soundpost-contract/job';
@@ -14,23 +14,23 @@ import type { ExtractPayload } from '../jobs/payloads.ts';
 import type { Semaphore } from '../jobs/semaphore.ts';
 import type { PutBackDownloads } from './put-back.ts';
 
-/** What the steps work with; wired in start.ts. */
+/** What the steps use; wired in start.ts. */
 export interface WorkerServices {
   readonly outbound: Outbound;
   readonly storage: Storage;
-  /** For what the storage is asked for: waits while it is away. */
+  /** For storage operations: retries while the storage is down. */
   readonly retryUntilUp: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
   readonly tools: MediaTools;
   readonly logger: Logger;
   readonly limits: WorkerLimits;
-  /** Room for jobs that analyze and encode at the same time. */
+  /** Limits how many jobs analyze and encode at the same time. */
   readonly encoding: Semaphore;
   readonly putBack?: PutBackDownloads;
-  /** Of the volume of the workspaces. */
+  /** The workspaces' volume. */
   readonly disk: DiskSpace;
-  /** Told of the processor time that an attempt used, whatever its end. */
+  /** Gets the processor time that an attempt used, however it ended. */
   readonly charge?: (tenant: string, processorSeconds: number) => void;
-  /** Told of each job that has ended well, for estimates. */
+  /** Gets the duration of each completed job, for estimates. */
   readonly noteSeconds?: (seconds: JobSeconds) => void;
   readonly observer?: Observer;
   readonly tracing?: Tracing;
@@ -48,9 +48,9 @@ export interface StepContext {
   readonly payload: ExtractPayload;
   /** Names this attempt's files. */
   readonly attemptToken: string;
-  /** A folder of this attempt alone; it is removed in every ending. */
+  /** A folder for this attempt only; removed however it ends. */
   readonly workspace: string;
-  /** What this attempt may write into it: to be claimed before it is written. */
+  /** Disk space of this attempt: claim it before writing. */
   readonly space: DiskClaim;
   readonly signal: AbortSignal;
   readonly logger: Logger;

@@ -276,7 +276,7 @@ describe('cancelling', () => {
   it('tells the worker of a job that runs', async () => {
     const { redis } = queue();
     const jobId = await taken('ours');
-    expect(await markCancelled(redis, jobId, 'another')).toBe('told');
+    expect(await markCancelled(redis, jobId, 'another')).toBe('notified');
     expect(await startAttempt(redis, { jobId, token: 'ours', tenant: TENANT })).toMatchObject({
       state: 'cancelled',
     });

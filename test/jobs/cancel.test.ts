@@ -64,7 +64,7 @@ describe('cancelling', () => {
     });
     const jobId = await queue().submit();
     await begun.promise;
-    expect(await queue().jobs.cancel(jobId)).toBe('told');
+    expect(await queue().jobs.cancel(jobId)).toBe('notified');
     expect(await queue().jobs.read(jobId)).toMatchObject(cancelled);
     expect(await reason.promise).toMatchObject({ name: 'JobAborted', why: 'cancelled' });
     await until('the job is ended', async () => (await queue().jobs.read(jobId))?.finishedAtMs);
@@ -90,7 +90,7 @@ describe('cancelling', () => {
     });
     // The subscriber's connection is away for just this moment, so nobody hears of it.
     await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
-    expect(await queue().jobs.cancel(jobId)).toBe('told');
+    expect(await queue().jobs.cancel(jobId)).toBe('notified');
     expect(await reason.promise).toMatchObject({ why: 'cancelled' });
   });
 

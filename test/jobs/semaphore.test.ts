@@ -1,6 +1,6 @@
 /** Room that is shared: how much, in which order, and what a change of mind does. */
 import { expect, it } from 'vitest';
-import { Semaphore, type Wish } from '../../src/jobs/semaphore.ts';
+import { Semaphore, type SemaphoreRequest } from '../../src/jobs/semaphore.ts';
 
 const never = new AbortController().signal;
 
@@ -11,7 +11,7 @@ function room(capacity: number) {
   return {
     semaphore,
     inside,
-    async enter(name: string, wish: Partial<Wish> = {}): Promise<() => void> {
+    async enter(name: string, wish: Partial<SemaphoreRequest> = {}): Promise<() => void> {
       const leave = await semaphore.acquire({ signal: never, ...wish });
       inside.push(name);
       return leave;

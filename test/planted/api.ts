@@ -236,7 +236,7 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'no-reset-after-an-outage',
     promise: 'api.md "All jobs at once": event: reset comes again when changes may have been lost',
-    in: 'JobChanges.#tellMissed',
+    in: 'JobChanges.#notifyMissed',
     search: 'for (const { missed } of this.#watchersOf(keyId)) missed();',
     replace: 'this.#watchersOf(keyId);',
     tests: ['test/api/key-events.test.ts'],

@@ -12,7 +12,7 @@ import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { ExtractPayload, ExtractProgress, ExtractResult } from '../../src/jobs/payloads.ts';
 import { ExtractPayload as Payload } from '../../src/jobs/payloads.ts';
-import { Semaphore, type Wish } from '../../src/jobs/semaphore.ts';
+import { Semaphore, type SemaphoreRequest } from '../../src/jobs/semaphore.ts';
 import { uploadStorageKey } from '../../src/jobs/uploads/record.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
 import type { WorkerServices } from '../../src/worker/step.ts';
@@ -203,7 +203,7 @@ describe('while the core is busy', () => {
   class CountingSemaphore extends Semaphore {
     asked = 0;
 
-    override acquire(wish: Wish): Promise<() => void> {
+    override acquire(wish: SemaphoreRequest): Promise<() => void> {
       this.asked += 1;
       return super.acquire(wish);
     }

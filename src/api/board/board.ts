@@ -1,6 +1,6 @@
 /**
- * bull-board under `/admin/queues`, for whoever has ADMIN_KEY. It only shows: its buttons would retry, remove and clean behind the back of the service, to which the BullMQ
- * job is the job's record (docs/decisions/0002-bullmq-record-and-flow.md).
+ * bull-board under `/admin/queues`, for ADMIN_KEY. Read-only: its buttons would change BullMQ jobs,
+ * which are the service's job records (docs/decisions/0002-bullmq-record-and-flow.md).
  */
 import { randomUUID } from 'node:crypto';
 import type { RequestListener } from 'node:http';
@@ -23,14 +23,14 @@ interface BoardOptions {
   readonly queues: Queues;
   /** ADMIN_KEY. */
   readonly key: string;
-  /** Proxies in front whose forwarded address is believed. */
+  /** Number of proxies whose forwarded address is trusted. */
   readonly trustProxy: number;
   readonly audit: AuditLog;
   readonly logger: Logger;
 }
 
 interface Board {
-  /** Answers what is asked of the board, and leaves the rest to the handler. */
+  /** Answers the board's requests and passes all others to the handler. */
   readonly before: (handler: RequestListener) => RequestListener;
 }
 
@@ -46,7 +46,7 @@ export function openBoard(options: BoardOptions): Board {
       uiConfig: {
         boardTitle: 'Soundpost',
         hideDocsLink: true,
-        // CLIENT LIST, at each look.
+        // Would run CLIENT LIST on each refresh.
         showWorkers: false,
       },
     },
@@ -97,7 +97,7 @@ function askForKey(response: Response): void {
   refuse(response, 401, 'give ADMIN_KEY as the password, with any user');
 }
 
-/** bull-board refuses what changes something, too; here nothing but looking gets as far. */
+/** bull-board itself rejects changes as well; here they do not even reach it. */
 const onlyLooking: RequestHandler = (request, response, next) => {
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('Allow', 'GET, HEAD');
@@ -121,7 +121,7 @@ function refuse(response: Response, status: number, sentence: string): void {
   response.status(status).type('text/plain').send(`${sentence}\n`);
 }
 
-/** The page brings styles along, and a font of its maker's from elsewhere, which stays there. */
+/** The page has inline styles, and a remote font that stays blocked. */
 function securityHeaders(): RequestHandler {
   const headers = helmet({
     contentSecurityPolicy: {
@@ -137,7 +137,7 @@ function securityHeaders(): RequestHandler {
         frameAncestors: ["'none'"],
       },
     },
-    // Whether there is TLS in front is the proxy's to say.
+    // Only the proxy in front knows whether there is TLS.
     strictTransportSecurity: false,
     referrerPolicy: { policy: 'no-referrer' },
   });
@@ -147,9 +147,9 @@ function securityHeaders(): RequestHandler {
   };
 }
 
-// Lists what the board shows of a job, so that a new field of a payload is not shown by accident.
+// A list of the fields shown, so that a new payload field is not exposed by accident.
 
-/** Paths without the index of an array. `opts.telemetry` is not here: it holds the `tracestate` of the caller's systems. */
+/** Paths without array indices. Not `opts.telemetry`: its `tracestate` is the callers' own. */
 const SHOWN = [
   /^job\.(id|name|timestamp|processedOn|processedBy|finishedOn|delay|priority|attemptsMade|attemptsStarted|stalledCounter)$/,
   /^job\.opts\.(jobId|attempts|delay|priority|parent\.(id|queue))$/,
@@ -160,9 +160,9 @@ const SHOWN = [
   /^job\.returnvalue\.(version|status|messageStatus|error\.code|voice\.fitsVoiceBubble)$/,
   /^job\.returnvalue\.(inputFile|outputFile|otherFiles|voice)\.(name|filename|size|duration|format|bitrate|codec|copied|sha256|storageKey|expiresAt)$/,
 ];
-/** Their path may be a secret. */
+/** The path can be a secret. */
 const HOST_ONLY = /^job\.data\.(url|origin|options\.webhook)$/;
-/** A follow-up fails with a sentence; these are ours (packages/outbound/src, src/followups/kinds) and BullMQ's. */
+/** Failure texts of follow-ups: ours (packages/outbound/src, src/followups/kinds) and BullMQ's. */
 const FAILURES = [
   /^the (receiver|gateway|transcriber) answered \d{3}$/,
   /^the destination answered with status \d{3}(; redirects are not followed)?$/,
@@ -173,13 +173,13 @@ const FAILURES = [
   /^job stalled more than allowable limit$/,
 ];
 
-/** @param job as BullMQ makes JSON of it */
+/** @param job as serialized by BullMQ */
 function shownJob(job: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  // A stack begins with the words of the failure.
+  // A stack trace starts with the failure text.
   return { ...(shown(job, 'job') as object), failedReason: shownFailure(job.failedReason), stacktrace: [] };
 }
 
-/** Leaves out an object of which nothing is listed: the names of its fields may be a caller's words. */
+/** Drops objects without listed fields: their names can come from callers. */
 function shown(value: unknown, path: string): unknown {
   if (typeof value === 'object' && value !== null) {
     const inner = Object.entries(value)
@@ -194,15 +194,14 @@ function shown(value: unknown, path: string): unknown {
   return SHOWN.some((listed) => listed.test(path)) ? value : undefined;
 }
 
-/** An extraction fails with an error of the contract, whose message and details may quote the caller. */
+/** An extraction fails with a contract error whose message and details can quote the caller. */
 function shownFailure(reason: unknown): string | undefined {
   if (typeof reason !== 'string' || reason === '') return undefined;
   if (FAILURES.some((known) => known.test(reason))) return reason;
   return ErrorCode.safeParse(/"code":"(\w+)"/.exec(reason)?.[1]).data ?? '…';
 }
 
-// bull-board's adapter with jobs that hold only what is listed. Its own formatters leave failures,
-// stacks and options as they are.
+// bull-board's adapter, limited to the listed fields; its own formatters do not filter.
 
 type Job = NonNullable<Awaited<ReturnType<BullMQAdapter['getJob']>>>;
 type FlowProducer = NonNullable<Awaited<ReturnType<BullMQAdapter['getFlowProducer']>>>;
@@ -218,7 +217,7 @@ class DiscreetAdapter extends BullMQAdapter {
     return (await super.getJobs(...asked)).map(discreet);
   }
 
-  /** The service writes none. */
+  /** The service writes no job logs. */
   override async getJobLogs(): Promise<string[]> {
     return [];
   }
@@ -230,7 +229,7 @@ class DiscreetAdapter extends BullMQAdapter {
   }
 }
 
-/** bull-board reads a job's JSON; in a flow also its progress and the failures of its children. */
+/** bull-board reads a job's JSON; in a flow also its progress and its children's failures. */
 function discreet(job: Job): Job {
   const json = shownJob({ ...job.toJSON() });
   return Object.defineProperties(job, {
@@ -243,6 +242,6 @@ function discreet(job: Job): Job {
 function discreetTree(tree: Tree | undefined): Tree {
   if (tree?.job) discreet(tree.job);
   for (const child of tree?.children ?? []) discreetTree(child);
-  // BullMQ's type leaves out that a job may be gone.
+  // BullMQ's type ignores that a job can be gone.
   return tree as Tree;
 }

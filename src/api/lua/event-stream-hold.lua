@@ -1,8 +1,8 @@
--- Opens an event stream of a key within its limit; also renews one that is open.
+-- Opens an event stream of a key within its limit, or renews an open one.
 -- KEYS: streams
 -- ARGV: stream, limit
--- Returns: 1, or 0 when the key has as many open as it may have
--- A stream that was not heard of for so long has died with its process.
+-- Returns: 1, or 0 when the key has reached its limit
+-- A stream that is not renewed for so long died with its process.
 local HELD_SECONDS = 40
 local streams = KEYS[1]
 local stream, limit = ARGV[1], tonumber(ARGV[2])

@@ -1,4 +1,4 @@
-/** Who is asking: the key of a request, its scope and its rate (decisions A6). */
+/** Authenticates a request's key; checks its scope and rate (decisions A6). */
 import type { Request, Response } from 'express';
 import { ServiceError } from 'soundpost-contract/errors';
 import type { AuditLog } from 'soundpost-kit/observe/logger';
@@ -7,23 +7,24 @@ import { admitRequest } from '../../jobs/admission.ts';
 import { type ApiKey, claimedId } from '../../jobs/tenants/api-keys.ts';
 import type { Access, ApiServices } from '../route.ts';
 
-/** What a paused key may still do. */
+/** Allowed with a paused key. */
 const PAUSED_METHODS = new Set(['GET', 'HEAD', 'DELETE']);
 
 interface Admitted {
   readonly key: ApiKey;
-  /** Fields of the job's record that was to come along; empty where there is none. */
+  /** Fields of the requested job record; empty if there is none. */
   readonly record: Readonly<Record<string, string>>;
 }
 
-/** A request that leads nowhere is counted like one that reads, and needs no scope. */
+/** For an unknown path: counts as a read and needs no scope. */
 const ANYWHERE = { scope: undefined, rate: 'read' } as const;
 
 /**
- * Lets the request in, with one question to Redis. Sets the RateLimit fields.
- * Throws UNAUTHORIZED, FORBIDDEN when the key lacks the scope or is paused, RATE_LIMITED when its minute is used up, or when too many wrong keys came from the address.
- * @param access default: of a request that leads nowhere
- * @param jobId a job whose record is to come along
+ * Admits a request in one round trip to Redis and sets the RateLimit fields.
+ * Throws UNAUTHORIZED, FORBIDDEN for a missing scope or a paused key, or RATE_LIMITED for a used-up
+ * minute or too many wrong keys from the address.
+ * @param access default: for an unknown path
+ * @param jobId also reads this job's record
  */
 export async function admit(
   request: Request,
@@ -39,7 +40,7 @@ export async function admit(
   if (text === undefined) {
     throw new ServiceError('UNAUTHORIZED', 'send an API key in the X-API-Key header');
   }
-  // Submissions are taken from the allowance where they are reserved: all of a batch, or nothing.
+  // Submissions are charged where they are reserved: the whole batch or nothing.
   const [limit, cost] = policy === 'submit' ? [settings.submitPerMinute, 0] : [settings.readPerMinute, 1];
   const address = request.ip ?? '';
   const admission = await admitRequest(redis, {
@@ -87,8 +88,7 @@ export function setRateLimit(response: Response, policy: 'read' | 'submit', rate
   response.setHeader('RateLimit', `"${policy}";r=${rate.remaining};t=${rate.resetSeconds}`);
 }
 
-// Leaves a record of each key that changed something, and of each that was refused
-// (docs/operations.md "Audit").
+// Audits each key that changed something, and each refusal (docs/operations.md "Audit").
 
 interface Use {
   readonly key: string | undefined;
@@ -97,7 +97,7 @@ interface Use {
 
 const uses = new WeakMap<Request, Use>();
 
-/** The key that was let in; looking at something leaves no record. */
+/** The admitted key; reads are not audited. */
 function noteKey(audit: AuditLog, response: Response, key: string): void {
   if (!['GET', 'HEAD', 'OPTIONS'].includes(response.req.method)) {
     note(audit, response, { key, refused: false });
@@ -109,7 +109,7 @@ function noteRefusal(audit: AuditLog, response: Response, key: string | undefine
   note(audit, response, { key, refused: true });
 }
 
-/** What was noted last is recorded when the request is over. */
+/** The last note is recorded when the request ends. */
 function note(audit: AuditLog, response: Response, use: Use): void {
   const { req: request } = response;
   const isNoted = uses.has(request);
@@ -124,7 +124,7 @@ function record(audit: AuditLog, response: Response, { key, refused }: Use): voi
   audit({
     event: refused ? 'key refused' : 'key used',
     key,
-    // The pattern, not the path: what is in a path may be anything where a key was refused.
+    // The pattern, not the path: after a refusal the path can contain anything.
     route: `${request.method} ${request.route?.path ?? '(none)'}`,
     outcome: response.writableFinished ? response.statusCode : 'aborted',
     address: request.ip,

@@ -1,4 +1,4 @@
-/** The one place that decides what a failed request answers. */
+/** The only place that decides how a failed request is answered. */
 import type { ErrorRequestHandler } from 'express';
 import type { Logger } from 'soundpost-base/logger';
 import { ServiceError } from 'soundpost-contract/errors';
@@ -18,7 +18,7 @@ export function errorHandler(logger: Logger): ErrorRequestHandler {
       );
     }
     if (response.headersSent) {
-      // The status cannot be changed any more: cutting the connection is the only way to say so.
+      // The status is already sent: only cutting the connection signals the error.
       response.socket?.destroy();
       return;
     }
@@ -43,7 +43,7 @@ function asServiceError(error: unknown): ServiceError {
   return bodyError(error) ?? unreachable(error) ?? internal(error);
 }
 
-/** What the reader of a JSON body found (packages/kit/src/http/json-body.ts). */
+/** Errors of the JSON body reader (packages/kit/src/http/json-body.ts). */
 function bodyError(error: Error): ServiceError | undefined {
   const type = 'type' in error && typeof error.type === 'string' ? error.type : undefined;
   switch (type) {
@@ -73,7 +73,7 @@ const UNREACHABLE_CODES = new Set([
   'ENOSPC',
   'EDQUOT',
 ]);
-/** Redis or the storage is away, full or read-only. */
+/** Redis or the storage is unreachable, full or read-only. */
 function unreachable(error: Error): ServiceError | undefined {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   return UNREACHABLE_CODES.has(code) || isRedisAway(error)
@@ -85,7 +85,7 @@ function unreachable(error: Error): ServiceError | undefined {
 }
 
 function internal(error: Error): ServiceError {
-  // URIError: a path that cannot be decoded; express marks the blame with a status.
+  // URIError: a path that cannot be decoded; express adds a status.
   if (error instanceof URIError) {
     return new ServiceError('INVALID_REQUEST', 'the path is not valid percent-encoded UTF-8');
   }

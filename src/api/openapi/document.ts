@@ -1,4 +1,4 @@
-/** The API's OpenAPI document: what there is to say beside its routes and the contract's schemas. */
+/** The OpenAPI document: everything beside the routes and the contract's schemas. */
 
 import {
   AcceptedBatch,
@@ -85,7 +85,7 @@ const TAGS = [
   { name: 'Service', description: 'The service itself.' },
 ];
 
-/** What the document names; programs that use our client know the types by the same names (script/client-declarations.ts). */
+/** Names in the document; our client's types use the same (script/client-declarations.ts). */
 export const schemas = {
   JobOptions,
   JobRequest,
@@ -189,23 +189,23 @@ const headers: ServerDocs<ErrorCode>['headers'] = {
 };
 
 const events: Readonly<Record<string, EventDocs>> = {
-  'job.completed': told('jobCompleted', 'A job has completed', JobCompletedEvent),
-  'job.failed': told('jobFailed', 'A job has failed or was cancelled', JobFailedEvent),
-  'transcript.updated': told(
+  'job.completed': event('jobCompleted', 'A job has completed', JobCompletedEvent),
+  'job.failed': event('jobFailed', 'A job has failed or was cancelled', JobFailedEvent),
+  'transcript.updated': event(
     'transcriptUpdated',
     'A transcript became completed or failed',
     TranscriptUpdatedEvent,
   ),
-  'voice.updated': told('voiceUpdated', 'A voice message became sent, failed or unknown', VoiceUpdatedEvent),
-  'destination.updated': told(
+  'voice.updated': event('voiceUpdated', 'A voice message became sent, failed or unknown', VoiceUpdatedEvent),
+  'destination.updated': event(
     'destinationUpdated',
     'A file was put to its destination, or will not be',
     DestinationUpdatedEvent,
   ),
-  'webhook.test': told('webhookTest', 'Somebody asked whether this webhook works', WebhookTestEvent),
+  'webhook.test': event('webhookTest', 'Somebody asked whether this webhook works', WebhookTestEvent),
 };
 
-function told(operationId: string, summary: string, schema: z.ZodType): EventDocs {
+function event(operationId: string, summary: string, schema: z.ZodType): EventDocs {
   return {
     operationId,
     summary,
@@ -261,7 +261,7 @@ export function openApiDocument(
 function operationOf({ method, path, access, docs }: Route): Operation<ErrorCode> {
   const isKeyed = access.by !== 'public';
   const description = [...(docs.description === undefined ? [] : [docs.description]), needs(access)];
-  // What any request with a key may meet besides what its route names.
+  // Errors of any request with a key, beside those that its route names.
   const always = isKeyed
     ? (['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED', 'SERVICE_UNAVAILABLE'] as const)
     : [];
@@ -283,12 +283,12 @@ function operationOf({ method, path, access, docs }: Route): Operation<ErrorCode
   };
 }
 
-/** Viewers show no roles of an API key. */
+/** Viewers do not show an API key's roles. */
 function needs(access: Access): string {
   return access.by === 'public' ? 'Needs no key.' : `Needs a key with the scope \`${access.scope}\`.`;
 }
 
-/** OpenAPI 3.1 lets a requirement name the roles that it takes, here our scopes. */
+/** OpenAPI 3.1 allows roles in a requirement, here our scopes. */
 function securityOf(access: Access): Record<string, string[]>[] {
   switch (access.by) {
     case 'public':

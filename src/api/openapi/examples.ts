@@ -1,4 +1,4 @@
-/** Examples that do not follow from those of single fields. A test holds each against its schema. */
+/** Examples that do not follow from single fields. A test checks each against its schema. */
 
 import { BatchState, DeliveryList, VoiceMessageAccepted } from 'soundpost-contract/answers';
 import { InputFile, Job, OutputFile, TranscriptFile } from 'soundpost-contract/job';
@@ -300,7 +300,7 @@ const bySchema = new Map<z.ZodType, Examples>([
   }),
 ]);
 
-/** Of a body, of an answer's envelope by its data, and of a form by its parts. Other answers have only those that stand here. */
+/** Of a body, an answer's data, or a form's parts. Other answers have only those given here. */
 export function examplesOf(schema: z.ZodType): Examples | undefined {
   const { success, data } = schema instanceof z.ZodObject ? schema.shape : {};
   if (success === undefined) {

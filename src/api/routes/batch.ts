@@ -1,4 +1,4 @@
-/** POST /v1/batch: up to ten jobs, validated whole: one bad item rejects all of them (decisions A2). */
+/** POST /v1/batch: up to ten jobs; one bad item rejects all of them (decisions A2). */
 
 import { AcceptedBatch, BatchState } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
@@ -117,7 +117,7 @@ async function batchState(context: RouteContext): Promise<void> {
   });
 }
 
-/** Known before the schema looks, since too many jobs have a code of their own. */
+/** Counted before the schema runs, because too many jobs have their own error code. */
 function countOf(body: unknown): number {
   const jobs = typeof body === 'object' && body !== null && 'jobs' in body ? body.jobs : undefined;
   return Array.isArray(jobs) ? jobs.length : 0;

@@ -1,4 +1,4 @@
-/** What followed a job, and sending its webhooks again; a test of a webhook, and the secret that signs them (decisions D). */
+/** A job's deliveries and resending them; webhook tests and signing secrets (decisions D). */
 
 import { randomUUID } from 'node:crypto';
 import {

@@ -1,4 +1,4 @@
-/** GET /openapi.json and GET /docs: what the service can do, for programs and for people (decisions A6). */
+/** GET /openapi.json and GET /docs: API documentation for programs and people (decisions A6). */
 
 import { referencePage, sendDocument } from 'soundpost-kit/http/api-reference';
 import { z } from 'zod';
@@ -6,10 +6,10 @@ import type { Route } from '../route.ts';
 
 type Document = ReturnType<typeof referencePage>;
 
-/** @param allRoutes the whole table, these two included; called at the first request, with which what writes the document is loaded */
+/** @param allRoutes called at the first request, which also loads the document's writer */
 export function docsRoutes(allRoutes: () => readonly Route[]): readonly Route[] {
   const page = referencePage('Soundpost API');
-  /** By the address that they name. */
+  /** By base address. */
   const documents = new Map<string, Document>();
   const documentOf = async (publicUrl: string): Promise<Document> => {
     const { openApiDocument } = await import('../openapi/document.ts');

@@ -1,4 +1,4 @@
-/** GET and HEAD /v1/download/{jobId}: the finished file, whole or a range of it (decisions A4; RFC 9110, RFC 6266). */
+/** GET and HEAD /v1/download/{jobId}: a file or a range (decisions A4; RFC 9110, RFC 6266). */
 
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -45,7 +45,7 @@ const fileHeaders = {
   'Accept-Ranges': 'bytes',
 };
 
-/** The file, as whatever its format is. */
+/** The file, documented for any format. */
 const files = {
   ...Object.fromEntries(
     [...Object.values(formats), ...Object.values(subtitles)].map(
@@ -122,10 +122,10 @@ async function download(context: RouteContext): Promise<void> {
   await sendFile(context, file === undefined ? fileOf(record.result, wanted) : textOf(file));
 }
 
-/** A transcriber takes a minute for some minutes of audio; who waits for it is better told by a webhook. */
+/** A transcript takes about a minute; a webhook serves better than waiting. */
 const TRANSCRIPT_LATER_SECONDS = 10;
 
-/** Undefined when something else is wanted. */
+/** Undefined if the request is not for a transcript. */
 async function transcriptOf(
   record: JobRecord,
   wanted: WantedFile,
@@ -169,11 +169,11 @@ async function signedJob(context: RouteContext, wanted: WantedFile): Promise<Job
 
 interface ServedFile {
   readonly storageKey: string;
-  /** As the record has it; undefined where it has none. */
+  /** From the record; undefined where it has none. */
   readonly sizeBytes: number | undefined;
   readonly filename: string;
   readonly mediaType: string;
-  /** Without quotes; undefined where no hash is kept. */
+  /** Without quotes; undefined where no hash is stored. */
   readonly etag: string | undefined;
 }
 
@@ -263,7 +263,7 @@ async function sendFile(
     return;
   }
   const length = range ? range.end - range.start + 1 : sizeBytes;
-  // Opened before anything is said of the file: it may have been erased just now.
+  // Opened before any header is sent: the file may just have been erased.
   const content = request.method === 'HEAD' ? undefined : await open(storage, file.storageKey, range);
   response.status(range ? 206 : 200).set({ ...headers, 'Content-Length': String(length) });
   if (range) {
@@ -274,7 +274,7 @@ async function sendFile(
     return;
   }
   await pipeline(content, response).catch((error: unknown) => {
-    // A caller that hangs up in the middle is no fault of ours.
+    // A caller that disconnects midway is no error of ours.
     if (!(error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE')) {
       throw error;
     }
@@ -282,8 +282,8 @@ async function sendFile(
 }
 
 /**
- * Whether the bucket itself would answer this request as we do. It signs for GET alone and knows its own tags, not ours; a voice note is
- * fetched by a messenger's server, which may follow no redirects.
+ * Whether a redirect to the bucket would give the same answer. It signs for GET only and knows its
+ * own tags, not ours; a voice note's reader, a messenger's server, may not follow redirects.
  */
 function mayLeadElsewhere(request: RouteContext['request'], { etag }: ServedFile): boolean {
   return request.method === 'GET' && etag !== undefined && request.get('if-range') === undefined;
@@ -297,7 +297,7 @@ async function open(storage: Storage, storageKey: string, range: ByteRange | und
   }
 }
 
-/** Ranges are for GET alone (RFC 9110 14.2), and with an If-Range only of the very file that it names (13.1.5). */
+/** Only for GET (RFC 9110 14.2), and with If-Range only for the file it names (13.1.5). */
 function requestedRange(
   request: RouteContext['request'],
   etag: string | undefined,

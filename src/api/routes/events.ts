@@ -1,4 +1,4 @@
-/** GET /v1/jobs/{jobId}/events and GET /v1/events: one job, or all of a key, as Server-Sent Events (decisions A4; WHATWG HTML, "Server-sent events"). */
+/** GET /v1/jobs/{jobId}/events, GET /v1/events: Server-Sent Events (decisions A4; WHATWG HTML). */
 import { type Job, processingSteps } from 'soundpost-contract/job';
 import { LastEventHeaders } from 'soundpost-contract/request-headers';
 import { ownedJob } from '../job-answer.ts';
@@ -42,7 +42,7 @@ export const eventRoutes: readonly Route[] = [
   },
 ];
 
-/** A change whose message was lost shows with the next look. */
+/** A change whose message was lost shows at the next poll. */
 const LOOK_MS = 5000;
 /** Above every counter of an unfinished job. */
 const LAST_EVENT_ID = 1_000_000;
@@ -63,12 +63,12 @@ async function watchOne(context: RouteContext): Promise<void> {
   const looking = setInterval(() => changes.happened(), LOOK_MS);
   events.ended.addEventListener('abort', () => changes.end(), { once: true });
   if (events.ended.aborted) {
-    // The request came on an open connection after the server was told to stop: no event tells of it any more.
+    // The request came on an open connection after the server's stop: no event will follow.
     changes.end();
   }
   try {
     let sent = '';
-    // The state is read after the watch began, so no change falls in between.
+    // The state is read after the watch began, so no change is missed.
     for (job = await look(); job !== undefined; job = await look()) {
       const data = JSON.stringify(job);
       if (data !== sent) {
@@ -86,19 +86,19 @@ async function watchOne(context: RouteContext): Promise<void> {
   }
 }
 
-/** Nothing of it changes any more: its transcripts are there, and its files where they were to be put. */
+/** Final: its transcripts and its files' destinations are settled too. */
 function isEnded(job: Job): boolean {
   return job.status === 'failed' || (job.status === 'completed' && stepsLeft(job) === 0);
 }
 
-/** Of a completed job. A transcript that is there may be put somewhere, so it counts for two. */
+/** Of a completed job. A pending transcript counts twice, because it may have a destination. */
 function stepsLeft({ transcripts = [], outputFiles }: Job): number {
   const pending = transcripts.filter(({ status }) => status === 'pending');
   const puts = outputFiles.filter(({ destination }) => destination?.status === 'pending');
   return 2 * pending.length + puts.length;
 }
 
-/** Follows from the state alone, so that it counts on when the caller comes back to another process. */
+/** Derived from the state alone, so it continues when the caller reconnects to another process. */
 function eventId(job: Job): number {
   if (job.status === 'completed' || job.status === 'failed') {
     return LAST_EVENT_ID - stepsLeft(job);
@@ -107,7 +107,7 @@ function eventId(job: Job): number {
   return job.progress * (processingSteps.length + 1) + step;
 }
 
-/** Changes that come while one is being dealt with are one. */
+/** Merges changes that come while one is being handled. */
 class Changes {
   #pending = false;
   #ended = false;
@@ -123,7 +123,7 @@ class Changes {
     this.#wake?.();
   }
 
-  /** Resolves with true at the next change, with false once nobody listens any more. */
+  /** Resolves with true at the next change, with false at the end. */
   async next(): Promise<boolean> {
     if (!this.#pending && !this.#ended) {
       await new Promise<void>((resolve) => {
@@ -135,7 +135,7 @@ class Changes {
   }
 }
 
-/** The client lists the jobs when it gets this, after the watch has begun: so nothing falls in between. */
+/** Makes the client list the jobs, after the watch has begun: no change is missed. */
 const RESET = 'event: reset\ndata: {}\n\n';
 
 async function watchAll(context: RouteContext): Promise<void> {
@@ -157,7 +157,7 @@ async function watchAll(context: RouteContext): Promise<void> {
         await events.send(RESET);
       } else {
         const job = await watchedJob(services, jobId);
-        // What is not known yet, or not any more, is shown nowhere.
+        // A job that is unknown or gone is not shown.
         if (job !== undefined) await events.send(`event: job\ndata: ${JSON.stringify(job)}\n\n`);
       }
     }
@@ -167,19 +167,19 @@ async function watchAll(context: RouteContext): Promise<void> {
   }
 }
 
-// What a stream of all jobs of a key is to send.
+// Events that a stream of all jobs of a key will send.
 
-/** Of more jobs than this a reader that is too slow for them is told at once, by a reset. */
+/** With more pending jobs, a slow reader gets a reset instead. */
 const MOST_PENDING = 1000;
 
-/** Jobs that have changed: each once, however often it has, and never so many that a reader who stands still costs memory. */
+/** Changed jobs, each once; bounded, so that a stalled reader costs no memory. */
 export class PendingJobs {
   readonly #jobs = new Set<string>();
   #isReset = true;
   #wake: (() => void) | undefined;
 
   changed(jobId: string): void {
-    // The list that follows a reset has it.
+    // The reset makes the client list this job.
     if (this.#isReset) return;
     this.#jobs.add(jobId);
     if (this.#jobs.size > MOST_PENDING) this.reset();
@@ -196,7 +196,7 @@ export class PendingJobs {
     this.#wake?.();
   }
 
-  /** At first `reset`. Undefined when there is nothing to send. */
+  /** At first `reset`. Undefined when nothing is pending. */
   take(): string | undefined {
     if (this.#isReset) {
       this.#isReset = false;
@@ -207,7 +207,7 @@ export class PendingJobs {
     return jobId;
   }
 
-  /** Resolves with the next that is to be sent, or when it was woken. */
+  /** Resolves at the next pending job or wake(). */
   waitForOne(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve;

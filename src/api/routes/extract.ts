@@ -1,4 +1,4 @@
-/** POST /v1/extract: one job, its video named by a URL or an upload, or sent along (decisions A4). */
+/** POST /v1/extract: one job; its video comes by URL, upload or in the request (decisions A4). */
 
 import { AcceptedJob } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
@@ -75,7 +75,7 @@ async function extract(context: RouteContext): Promise<void> {
     setRateLimit(response, 'submit', submission.rate);
     return acceptedJob(services.settings, submission);
   };
-  // Refused, or answered before: then nobody will ever ask for the file that came along.
+  // A refused or repeated request leaves its file unused.
   const unused = (): string | undefined => (queued ? undefined : sent);
   try {
     await answerOnce(context, fingerprint, submit);
@@ -95,7 +95,7 @@ async function extract(context: RouteContext): Promise<void> {
 interface ReceivedJob {
   readonly job: JobRequest;
   readonly fingerprint: string;
-  /** The upload that the request itself brought. */
+  /** The upload that came with the request. */
   readonly sent: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Whether the process lives, and whether it can work (decisions E, "Health"). */
+/** Whether the process lives and can work (decisions E, "Health"). */
 
 import { redisStates, stateOfRedis } from 'soundpost-kit/redis/connection';
 import { sandboxLevels } from 'soundpost-media/sandbox';

@@ -1,4 +1,4 @@
-/** POST /hooks/gateway: the gateway tells how far a voice message has come (decisions C). */
+/** POST /hooks/gateway: the gateway reports a voice message's progress (decisions C). */
 import type { Request } from 'express';
 import { ServiceError } from 'soundpost-contract/errors';
 import { GatewayEvent, StatusReport } from 'soundpost-contract/gateway-events';
@@ -55,7 +55,7 @@ async function gatewayEvent({ request, response, services }: RouteContext): Prom
     if (update === null) continue;
     await raiseMessageStatus(services.redis, update.key.id, update.status, jobTtlSeconds);
   }
-  // Other events are not for us, and none is worth a retry.
+  // Other events are ignored; a retry would not help.
   response.status(204).end();
 }
 

@@ -1,4 +1,4 @@
-/** /v1/jobs and /v1/status: the caller's jobs: list, look, cancel or erase, try again (decisions A4). */
+/** /v1/jobs and /v1/status: list, show, cancel, erase or retry the caller's jobs (decisions A4). */
 
 import { AcceptedJob, JobList } from 'soundpost-contract/answers';
 import { jobFailureCodes, ServiceError } from 'soundpost-contract/errors';
@@ -150,14 +150,14 @@ async function cancelOrErase(context: RouteContext): Promise<void> {
   const { services } = context;
   const { jobId } = await ownedJob(context);
   if ((await services.jobs.cancel(jobId)) === 'finished') {
-    // Read again: it may have ended just now, and then it has files that the first look did not show.
+    // Read again: the job may just have ended, with files that the first read did not show.
     await eraseFiles(services, await ownedJob(context));
   }
   await sendJob(context, await ownedJob(context));
 }
 
 async function eraseFiles({ jobs, storage }: ApiServices, { jobId, result }: JobRecord): Promise<void> {
-  // The mark first: a download that comes in between answers 410, not an error.
+  // Marked first, so that a concurrent download answers 410, not an error.
   await jobs.markErased(jobId);
   await Promise.all(storageKeysOf(result).map((key) => storage.remove(key)));
 }
@@ -180,7 +180,7 @@ async function retry(context: RouteContext): Promise<void> {
   });
 }
 
-/** What was asked for, as it would be asked again. */
+/** The request, as it would be submitted again. */
 function requestOf({ jobId, payload }: JobRecord, { sealer }: ApiServices): JobRequest {
   const { source, options } = payload;
   return {

@@ -1,4 +1,4 @@
-/** /v1/keys: API keys, managed by one with the scope `admin`; GET /v1/usage: what the caller's used and may use (decisions A4, A6). */
+/** /v1/keys: manages API keys (scope `admin`). GET /v1/usage: the caller's (decisions A4, A6). */
 import { Usage } from 'soundpost-contract/answers';
 import { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from 'soundpost-contract/api-keys';
 import { ServiceError } from 'soundpost-contract/errors';
@@ -135,13 +135,13 @@ async function revoke(context: RouteContext): Promise<void> {
   sendData(response, 200, keyState({ ...known, revoked: true }), message);
 }
 
-/** The caller. Elsewhere a paused key may remove what is its own; keys are not. */
+/** The caller. Elsewhere a paused key may delete, but it manages no keys. */
 function managing(context: RouteContext): ApiKey {
   const key = keyOf(context);
   if (key.pausedAtMs !== undefined) {
     throw new ServiceError('FORBIDDEN', 'this key is paused: it changes no keys');
   }
-  // Whoever found an old secret must not come by a new one with it.
+  // An old secret that leaked must not yield a new one.
   if (key.isReplaced === true) {
     throw new ServiceError('FORBIDDEN', 'this secret was replaced: keys are changed with the new one');
   }
@@ -159,7 +159,7 @@ function unknownKey(): ServiceError {
   return new ServiceError('NOT_FOUND', 'there is no such key, or it is revoked');
 }
 
-/** Throws FORBIDDEN: nobody gives, renews or takes away a key that may do more than their own. */
+/** Throws FORBIDDEN: a key manages only keys with no more rights than its own. */
 function demandGrantable(caller: ApiKey, wanted: Pick<ApiKey, 'scopes' | 'instances'>): void {
   const scope = wanted.scopes.find((one) => !caller.scopes.includes(one));
   if (scope !== undefined) {
@@ -179,7 +179,7 @@ function demandGrantable(caller: ApiKey, wanted: Pick<ApiKey, 'scopes' | 'instan
   }
 }
 
-/** Without another question to Redis, which may be away by now: the secret is known here alone. */
+/** No further Redis call: if Redis failed now, the secret would be lost. */
 function sendSecret({ response }: RouteContext, httpStatus: number, state: StoredApiKey, key: string): void {
   response.set('Cache-Control', 'no-store');
   sendData(response, httpStatus, { ...keyState(state), key });

@@ -1,9 +1,9 @@
 /**
- * /v1/uploads: files that jobs may name as their source (decisions A5). They come as a multipart form, as a raw body, or in pieces by
- * tus 1.0, and all end in the same store.
+ * /v1/uploads: files that jobs can name as their source (decisions A5), sent as a form, as a raw
+ * body, or in chunks by tus 1.0. All end in the same store.
  *
- * Every request here takes from the allowance of reads: a large file comes in many chunks, which must not eat the submissions
- * that it is uploaded for.
+ * Every request here counts as a read: a file's many chunks must not use up the submissions that it
+ * is uploaded for.
  */
 import type { Hash } from 'node:crypto';
 import { parse as parseContentDisposition } from 'content-disposition';
@@ -169,20 +169,20 @@ async function createUpload(context: RouteContext): Promise<void> {
     }
     throw error;
   }
-  // Sent a second time: the first upload is the one that is answered.
+  // A repetition: only the first upload is kept.
   if (!isAnswer) {
     await discardUpload(context.services, upload.file);
   }
 }
 
-/** It is kept beside the upload, in Redis. */
+/** It is stored in Redis with the upload. */
 function demandShortMetadata(request: Request): void {
   if (Buffer.byteLength(request.get('upload-metadata') ?? '') > MAX_METADATA_BYTES) {
     throw new ServiceError('INVALID_REQUEST', `Upload-Metadata may have at most ${MAX_METADATA_BYTES} bytes`);
   }
 }
 
-/** What a client says by mistake or by default, and never of a video. */
+/** Types that clients send by mistake or by default, never for media. */
 const NO_MEDIA = ['application/json', 'urlencoded', 'multipart', 'text/*'];
 
 async function takeBody(context: RouteContext, hash: Hash | undefined): Promise<Upload> {
@@ -207,7 +207,7 @@ async function takeBody(context: RouteContext, hash: Hash | undefined): Promise<
   );
 }
 
-/** Empty where Content-Disposition says none. */
+/** Empty if Content-Disposition names none. */
 function nameOf(request: Request): string {
   return parseContentDisposition(request.get('content-disposition') ?? '').parameters.filename ?? '';
 }
@@ -220,7 +220,7 @@ async function getUpload(context: RouteContext): Promise<void> {
   answer(context, 200, await ownedUpload(context));
 }
 
-/** DELETE goes the way of tus also without its headers, so that it waits its turn where bytes are still arriving. */
+/** Also without tus headers: a DELETE must wait for the lock of an upload in progress. */
 async function answerOwned(context: RouteContext, method: 'HEAD' | 'PATCH' | 'DELETE'): Promise<void> {
   const upload = await ownedUpload(context);
   const target = { file: upload.file, location: locationOf(context, upload.file) };
@@ -229,7 +229,7 @@ async function answerOwned(context: RouteContext, method: 'HEAD' | 'PATCH' | 'DE
   await answerTus(context, method, target, speaksTus(context) ? undefined : plain);
 }
 
-/** Throws UPLOAD_NOT_FOUND: malformed, unknown, foreign and expired are the same answer. */
+/** Throws UPLOAD_NOT_FOUND for a malformed, unknown, foreign or expired id alike. */
 async function ownedUpload(
   context: RouteContext,
   file: unknown = context.request.params.uploadId,
@@ -244,7 +244,7 @@ async function ownedUpload(
   return upload;
 }
 
-/** Under the prefix by which the caller came. */
+/** With the prefix that the caller used. */
 function locationOf({ request, services }: RouteContext, file: string): string {
   return `${services.settings.publicUrl}${request.baseUrl}/v1/uploads/${file}`;
 }

@@ -1,4 +1,4 @@
-/** POST /v1/jobs/{jobId}/voice-message: send a finished result into a chat, or send it again (decisions A4, C). */
+/** POST /v1/jobs/{jobId}/voice-message: sends or resends a result to a chat (decisions A4, C). */
 import { randomBytes } from 'node:crypto';
 import { VoiceMessageAccepted } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
@@ -76,7 +76,7 @@ async function send(context: RouteContext): Promise<void> {
   });
 }
 
-/** Notes are cut of the source, which is no longer there. */
+/** Notes are cut from the source, which is gone. */
 function demandRun({ result, payload }: JobRecord, { split, trimSilence }: VoiceMessageRequest): void {
   const made = payload.options.voiceMessage;
   const missing =

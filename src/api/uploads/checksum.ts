@@ -1,10 +1,10 @@
-/** The checksum extension of tus 1.0, which @tus/server leaves out: `Upload-Checksum: sha1 <base64>` of one request's body. */
+/** tus 1.0 checksums, which @tus/server lacks: `Upload-Checksum: sha1 <base64>` of the body. */
 import { createHash, type Hash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { ServiceError } from 'soundpost-contract/errors';
 import { digestBytes } from './tus-protocol.ts';
 
-// What tus 1.0 refuses with a status that no code of the catalogue has.
+// tus 1.0 errors whose status no code of the catalogue has.
 
 export class TusRefusal extends Error {
   override readonly name = 'TusRefusal';
@@ -21,12 +21,12 @@ export class TusRefusal extends Error {
 /** 460 Checksum Mismatch; the chunk is discarded. */
 const HTTP_CHECKSUM_MISMATCH = 460;
 
-/** A checksum that comes along with bytes. */
+/** A checksum sent with the bytes. */
 export class Checksum {
   readonly #hash: Hash;
   readonly #expected: Buffer;
 
-  /** Throws INVALID_REQUEST when the header is malformed or names an algorithm that is not in the list. */
+  /** Throws INVALID_REQUEST for a malformed header or an unknown algorithm. */
   static parse(header: string): Checksum {
     const [algorithm = '', text = '', ...rest] = header.split(' ');
     const expected = Buffer.from(text, 'base64');
@@ -44,7 +44,7 @@ export class Checksum {
     this.#expected = expected;
   }
 
-  /** The same bytes, counted in on their way. */
+  /** The same bytes, hashed as they pass. */
   over(content: Readable): Readable {
     const hash = this.#hash;
     return Readable.from(
@@ -58,7 +58,7 @@ export class Checksum {
     );
   }
 
-  /** To be called once, after the bytes. Throws a refusal with status 460. */
+  /** Call once, after the bytes. Throws a refusal with status 460. */
   demandMatch(): void {
     if (!this.#hash.digest().equals(this.#expected)) {
       throw new TusRefusal(

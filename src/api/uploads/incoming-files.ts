@@ -1,6 +1,6 @@
 /**
- * The bytes of tus uploads that are not complete yet: files beside the storage, so that handing a complete one over is a
- * rename. Several API processes may share the folder.
+ * Bytes of incomplete tus uploads, kept as files beside the storage: completing one is a rename.
+ * Several API processes can share the folder.
  */
 import { mkdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,12 +17,12 @@ export class IncomingFiles implements IncomingUploads {
   readonly #files: FileStore;
 
   /**
-   * @param folder absolute; on the volume of the storage's files, else handing over is a copy
-   * @param inTime limits what may also be done later without harm: not the bytes, and not cutting a file that others
-   * may have written to by then
+   * @param folder absolute; on the volume of the storage's files, or completing one is a copy
+   * @param inTime a deadline for what can safely happen later too: not for bytes, nor for
+   *   truncating a file that others may have written to since
    */
   static async open(folder: string, storage: Storage, inTime: InTime): Promise<IncomingFiles> {
-    // FileStore makes the folder itself, but readable for everybody.
+    // FileStore would create the folder, but readable by everyone.
     await mkdir(folder, { recursive: true, mode: 0o700 });
     return new IncomingFiles(folder, storage, inTime);
   }
@@ -31,7 +31,7 @@ export class IncomingFiles implements IncomingUploads {
     this.#folder = folder;
     this.#storage = storage;
     this.#inTime = inTime;
-    // What FileStore would keep of an upload beside its bytes stands in Redis, where every process sees it.
+    // Redis holds the metadata that FileStore would keep, so that every process sees it.
     this.#files = new FileStore({ directory: folder, configstore: new MemoryKvStore() });
   }
 

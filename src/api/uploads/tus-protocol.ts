@@ -1,14 +1,14 @@
-/** What the API says of tus 1.0 (https://tus.io/protocols/resumable-upload) before anybody uses it; `tus.ts` does the rest, loaded with the first upload. */
+/** tus 1.0 (https://tus.io/protocols/resumable-upload) before an upload; tus.ts does the rest. */
 
 import type { Request } from 'express';
 import type { ApiSettings, RouteContext } from '../route.ts';
 
 export const TUS_VERSION = '1.0.0';
 
-/** Extensions that hold here; `checksum` is ours. A length that is not known yet is not among them. */
+/** `checksum` is our own. Deferred lengths are not supported. */
 export const tusExtensions = ['creation', 'creation-with-upload', 'expiration', 'termination', 'checksum'];
 
-/** Names as tus has them, which are those of node:crypto too, and the lengths of their digests in bytes. */
+/** Digest lengths in bytes, by the name in both tus and node:crypto. */
 export const digestBytes: Readonly<Record<string, number>> = { sha1: 20, sha256: 32, sha512: 64, md5: 16 };
 
 /** Whether the request speaks tus. */
@@ -16,7 +16,7 @@ export function speaksTus({ request }: RouteContext): boolean {
   return request.get('tus-resumable') !== undefined;
 }
 
-/** Answer of OPTIONS: what a tus client looks up before it begins. */
+/** The answer to OPTIONS, which a tus client reads before it begins. */
 export function tusDiscovery({ maxInputBytes }: ApiSettings): Record<string, string> {
   return {
     'Tus-Resumable': TUS_VERSION,
@@ -27,11 +27,11 @@ export function tusDiscovery({ maxInputBytes }: ApiSettings): Record<string, str
   };
 }
 
-// X-HTTP-Method-Override of tus 1.0: for clients whose environment sends no PATCH or DELETE.
+// X-HTTP-Method-Override of tus 1.0: for clients that cannot send PATCH or DELETE.
 
 const OVERRIDES = ['PATCH', 'DELETE', 'HEAD'];
 
-/** Before routing: a POST that speaks tus and names another method is that method. */
+/** Before routing: turns a tus POST that names another method into that method. */
 export function overrideMethod(request: Request): void {
   if (request.method !== 'POST') {
     return;

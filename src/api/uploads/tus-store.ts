@@ -1,7 +1,7 @@
 /**
- * What @tus/server stores through: one tenant's uploads, during one request. The bytes of an upload gather in `incoming`;
- * with the last one it becomes a complete upload like any other. All of it happens under the lease of the upload, so that a
- * process that dies anywhere in between leaves what the next request can finish.
+ * The store of @tus/server: one tenant's uploads, during one request. Bytes gather in `incoming`;
+ * the last one turns them into a complete upload. All of it happens under the upload's lease, so
+ * the next request can finish what a dead process left.
  */
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -28,7 +28,7 @@ export class TusStore extends DataStore {
   readonly #tenant: string;
   readonly #checksum: Checksum | undefined;
 
-  /** @param checksum of the bytes that the request carries */
+  /** @param checksum of the request's bytes */
   constructor(services: ApiServices, tenant: string, checksum: Checksum | undefined) {
     super();
     this.extensions = tusExtensions;
@@ -62,7 +62,7 @@ export class TusStore extends DataStore {
       size: upload.sizeBytes,
       offset: upload.state === 'complete' ? upload.sizeBytes : await asGone(this.#offsetOf(upload)),
       ...(upload.tusMetadata === undefined ? {} : { metadata: Metadata.parse(upload.tusMetadata) }),
-      // @tus/server counts the expiry of an unfinished upload from here.
+      // @tus/server counts an unfinished upload's expiry from here.
       creation_date: new Date(upload.expiresAtMs - this.getExpiration()).toISOString(),
     });
   }
@@ -92,13 +92,13 @@ export class TusStore extends DataStore {
     return upload;
   }
 
-  /** How much of an incomplete upload counts, after mending what a dead process may have left. */
+  /** The valid bytes of an incomplete upload, after repairing what a dead process left. */
   async #offsetOf(upload: Upload): Promise<number> {
     const { incoming, storage } = this.#services;
     const { file, sizeBytes, uncheckedFrom } = upload;
     const arrivedBytes = await incoming.sizeOf(file);
     if (arrivedBytes === undefined) {
-      // Handed over, but not yet noted as complete?
+      // Handed over, but not marked complete?
       const stored = await storage.stat(uploadStorageKey(file));
       if (stored?.sizeBytes !== sizeBytes) {
         throw ERRORS.FILE_NO_LONGER_EXISTS;
@@ -125,7 +125,7 @@ export class TusStore extends DataStore {
     return arrivedBytes;
   }
 
-  /** What arrived before a break is kept for the sender to go on from, unless the disk is full: then it goes, and its space comes back. */
+  /** Keeps partial bytes for a resume. On a full disk it truncates to free the space. */
   async #writePlain(content: Readable, file: string, offset: number): Promise<number> {
     const { incoming, disk } = this.#services;
     try {
@@ -139,8 +139,8 @@ export class TusStore extends DataStore {
   }
 
   /**
-   * A chunk counts when all of it is there and its checksum is right. Until then the record says that it does not, and the next
-   * request drops it: after a mismatch, a broken connection and the death of the process alike.
+   * A chunk counts once complete with a matching checksum. Until then the record marks it
+   * unchecked, and the next request drops it: after a mismatch, a broken connection or a crash.
    */
   async #writeChecked(content: Readable, file: string, offset: number, checksum: Checksum): Promise<number> {
     const { redis, incoming } = this.#services;
@@ -162,7 +162,7 @@ export class TusStore extends DataStore {
     await this.#complete(upload);
   }
 
-  /** Throws INVALID_VIDEO for what is no media; the upload is gone then. */
+  /** Throws INVALID_VIDEO and discards the upload if it is no media. */
   async #complete({ file, sizeBytes }: Upload): Promise<void> {
     const { storage, redis } = this.#services;
     try {
@@ -177,7 +177,7 @@ export class TusStore extends DataStore {
   }
 }
 
-/** Bytes that were there and are not any more: a bucket's own rules may remove them. The upload cannot be gone on with. */
+/** Bytes that vanished, for example by a bucket's lifecycle rule: the upload cannot be resumed. */
 async function asGone<Result>(work: Promise<Result>): Promise<Result> {
   try {
     return await work;

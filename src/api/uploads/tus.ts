@@ -1,6 +1,6 @@
 /**
- * tus 1.0 (https://tus.io/protocols/resumable-upload) through @tus/server: a request of ours becomes one of its own, and what it answers,
- * above all what it refuses, becomes an answer of ours.
+ * tus 1.0 (https://tus.io/protocols/resumable-upload): translates requests to @tus/server and its
+ * answers and refusals to ours.
  */
 import { Readable } from 'node:stream';
 import { ERRORS, Server } from '@tus/server';
@@ -19,7 +19,7 @@ const CHUNK_TYPE = 'application/offset+octet-stream';
 const HTTP_PRECONDITION_FAILED = 412;
 const RETRY_AFTER_SECONDS = 2;
 
-/** What @tus/server is told of a request; anything else is none of its business. */
+/** The only request headers that @tus/server gets. */
 const FORWARDED = [
   'content-length',
   'content-type',
@@ -31,16 +31,16 @@ const FORWARDED = [
   'upload-offset',
 ];
 
-/** Of an answer, what is ours to say. */
+/** Answer headers that we set ourselves. */
 const OWN_HEADERS = new Set(['content-length', 'content-type', 'tus-resumable']);
 
 type TusMethod = 'POST' | 'HEAD' | 'PATCH' | 'DELETE';
 
 /**
- * Answers a request that speaks tus; a refusal comes in our envelope, with the status that tus gives it.
- * @param file the upload of the path, or the id that a new one is to have
+ * Answers a request that speaks tus; a refusal has our envelope and the status of tus.
+ * @param file the upload of the path, or the id for a new one
  * @param location absolute address of the upload
- * @param reply answers with a body, where there is to be one; the headers of tus stand already then
+ * @param reply sends the body, if any, after the tus headers are set
  */
 export async function answerTus(
   context: RouteContext,
@@ -58,7 +58,7 @@ export async function answerTus(
     const takesBytes = method === 'POST' || method === 'PATCH';
     const answer = await (takesBytes ? withRoom(context, call, roomOf(context, method)) : call());
     for (const [name, value] of answer.headers) {
-      // Who may read an answer across origins is decided for all routes in one place.
+      // CORS is decided for all routes in one place.
       if (!name.startsWith('access-control-') && !OWN_HEADERS.has(name)) {
         response.set(name, value);
       }
@@ -76,12 +76,12 @@ export async function answerTus(
   }
 }
 
-/** An upload is begun when all of it fits; the space is kept for what is under way. */
+/** An upload starts only if all of it fits; its space is reserved while in progress. */
 function roomOf({ request }: RouteContext, method: TusMethod): number {
   return Number(request.get(method === 'POST' ? 'upload-length' : 'content-length') ?? 0) || 0;
 }
 
-/** Throws what tus refuses before it looks at an upload, and what @tus/server would refuse otherwise than tus says. */
+/** Throws what tus refuses before it reads an upload, and where @tus/server deviates from tus. */
 function demandProtocol({ request, response }: RouteContext, method: TusMethod): void {
   if (method !== 'DELETE' && request.get('tus-resumable') !== TUS_VERSION) {
     response.set('Tus-Version', TUS_VERSION);
@@ -150,7 +150,7 @@ function asWebRequest({ request }: RouteContext, method: TusMethod, body: Readab
       headers.set(name, value);
     }
   }
-  // The address is never looked at: which upload is meant was decided by our own routes.
+  // The address is unused: our routes have already chosen the upload.
   const url = 'http://upload.invalid/';
   return body === undefined
     ? new Request(url, { method, headers })
@@ -162,7 +162,7 @@ function asWebStream(body: Readable): ReadableStream {
   return Readable.toWeb(body, { strategy }) as ReadableStream;
 }
 
-/** @tus/server throws objects of a status and a text, no errors. */
+/** @tus/server throws objects with a status and a text, not errors. */
 function translated(failure: unknown, { maxInputBytes }: ApiSettings): unknown {
   if (typeof failure !== 'object' || failure === null || !('status_code' in failure)) {
     return failure;

@@ -1,6 +1,6 @@
 /**
- * One request at a time for each upload, over all API processes: a lease in Redis. tus wants the newer request to win, because
- * the older one is often a connection that broke without anybody being told.
+ * One request at a time for each upload, across all API processes: a lease in Redis. As tus asks,
+ * the newer request wins: the older one is often a connection that broke unnoticed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Lock, Locker, RequestRelease } from '@tus/server';
@@ -11,12 +11,12 @@ import type { RedisLease } from 'soundpost-kit/redis/lease';
 import { uploadLease } from '../../jobs/uploads/record.ts';
 import { TusRefusal } from './checksum.ts';
 
-/** How long a request that was asked to give way may take to finish what it has. */
+/** How long a request has to finish after it was asked to give way. */
 export const GIVE_WAY_MS = 1000;
 
 const LEASE_MS = 10_000;
 const RENEW_MS = 500;
-/** A holder that Redis has not heard for so long gives way while the lease is surely still its own. */
+/** A holder cut off from Redis for so long gives way while the lease is surely its own. */
 const UNHEARD_MS = LEASE_MS - GIVE_WAY_MS - 2000;
 const ASK_AGAIN_MS = 100;
 const WAIT_MS = 5000;
@@ -43,7 +43,7 @@ class UploadLock implements Lock {
   readonly #file: string;
   readonly #lease: RedisLease;
   readonly #released = new AbortController();
-  /** While it is locked. */
+  /** While locked. */
   #holder: string | undefined;
 
   constructor(redis: Redis, logger: Logger, file: string) {
@@ -91,8 +91,8 @@ class UploadLock implements Lock {
   async unlock(): Promise<void> {
     this.#released.abort();
     if (this.#holder === undefined) return;
-    // Not waited for: while Redis hangs, the answer must not. A lease that was not given back runs out by itself; what was done
-    // under it stands.
+    // Not awaited: the answer must not hang with Redis. An unreleased lease expires by itself; the
+    // work done under it stands.
     this.#lease.release(this.#redis, this.#holder).catch((error: unknown) => {
       this.#logger.warn({ file: this.#file, err: error }, 'the lease of an upload could not be given back');
     });

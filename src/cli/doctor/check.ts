@@ -1,26 +1,26 @@
-/** What a check is, and how all of them are run: side by side, each within its time, none able to break another. */
+/** Runs checks in parallel, each within its time limit and unaffected by the others. */
 
 import { styleText } from 'node:util';
 import { within } from 'soundpost-base/deadline';
 
-/** `fault`: the service does not start, or does not do its work. `warning`: it does, but not as well or as safely as it could. */
+/** `fault`: the service does not start or work. `warning`: it works, but less well or safely. */
 const verdicts = ['ok', 'warning', 'fault'] as const;
 type Verdict = (typeof verdicts)[number];
 
 export interface Finding {
   readonly verdict: Verdict;
-  /** What was found, one line. */
+  /** The finding, one line. */
   readonly found: string;
-  /** What to do about it, one line. */
+  /** What to do, one line. */
   readonly remedy?: string | undefined;
-  /** For a shell of this system: mends it, or is the next step towards it. */
+  /** A shell command that fixes it, or is the next step. */
   readonly command?: string | undefined;
 }
 
 export interface Check {
-  /** What is looked at, such as `Redis`. */
+  /** The subject, such as `Redis`. */
   readonly name: string;
-  /** Rejects only when the check itself is at fault; what it looks at being broken is a finding. */
+  /** Rejects only if the check itself fails; a broken subject is a finding. */
   run(): Promise<readonly Finding[]>;
 }
 
@@ -28,7 +28,7 @@ interface Row extends Finding {
   readonly check: string;
 }
 
-/** @param limitMs of each check; what has not ended by then is told as a fault, and left to itself */
+/** @param limitMs of each check; an unfinished check is abandoned and reported as a fault */
 export async function runChecks(checks: readonly Check[], limitMs: number): Promise<Row[]> {
   const found = await Promise.all(
     checks.map(async ({ name, run }) =>
@@ -57,9 +57,9 @@ export function ok(found: string): Finding {
   return { verdict: 'ok', found };
 }
 
-// Versions as programs tell them.
+// Versions as programs print them.
 
-/** The first two numbers, `5.1.9-0+deb12u1` and `n5.1` alike; undefined of a build that has none, such as `N-109468-gd39b34123d`. */
+/** Major and minor of `5.1.9-0+deb12u1` or `n5.1`; undefined for `N-109468-gd39b34123d`. */
 export function numbersOf(version: string): readonly [major: number, minor: number] | undefined {
   const [, major, minor] = /^[nv]?(\d+)\.(\d+)/.exec(version) ?? [];
   return major === undefined ? undefined : [Number(major), Number(minor)];
@@ -71,8 +71,7 @@ export function isOlder(version: string, least: string): boolean {
   return major < leastMajor || (major === leastMajor && minor < leastMinor);
 }
 
-// The rows as somebody reads them: with marks and colours on a terminal, plain lines in a pipe, or
-// JSON.
+// Prints the rows: with marks and colours on a terminal, as plain lines in a pipe, or as JSON.
 
 const MARKS: Readonly<Record<Row['verdict'], { mark: string; style: 'green' | 'yellow' | 'red' }>> = {
   ok: { mark: '✔', style: 'green' },
@@ -80,12 +79,12 @@ const MARKS: Readonly<Record<Row['verdict'], { mark: string; style: 'green' | 'y
   fault: { mark: '✘', style: 'red' },
 };
 
-/** `{verdict, checks: [{check, verdict, found, remedy?, command?}]}`; the verdict is the worst of them. */
+/** `{verdict, checks: [{check, verdict, found, remedy?, command?}]}`; `verdict`: the worst. */
 export function asJson(rows: readonly Row[]): string {
   return JSON.stringify({ verdict: worstOf(rows), checks: rows }, null, 2);
 }
 
-/** @param onTerminal whether marks and colours are wanted; otherwise every line begins with the verdict's word */
+/** @param onTerminal whether to use marks and colours; else each line starts with the verdict */
 export function asText(rows: readonly Row[], onTerminal: boolean): string {
   const nameWidth = Math.max(...rows.map(({ check }) => check.length));
   const lines = rows.flatMap(({ check, verdict, found, remedy, command }) => {
@@ -114,6 +113,6 @@ function summary(rows: readonly Row[]): string {
 }
 
 function painted(text: string, verdict: Row['verdict'], onTerminal: boolean): string {
-  // NO_COLOR and FORCE_COLOR are styleText's to honour.
+  // styleText honours NO_COLOR and FORCE_COLOR.
   return onTerminal ? styleText(MARKS[verdict].style, text, { stream: process.stdout }) : text;
 }

@@ -1,23 +1,23 @@
-/** The clock: BullMQ times by it, so that a process whose clock is far off that of Redis takes no jobs. */
+/** Checks the clock: a process whose clock differs too much from Redis' takes no jobs. */
 import { MOST_OFF_MS } from 'soundpost-kit/redis/clock';
 import { type Finding, messageOf, ok } from './check.ts';
 import type { System } from './system.ts';
 
-/** Clocks that NTP sets differ by less. Jobs that are put off, and ends of links, are early or late by as much. */
-const WORTH_TELLING_MS = 2000;
+/** NTP keeps clocks closer. Delayed jobs and link expiry are off by the difference. */
+const WORTH_REPORTING_MS = 2000;
 
-/** No clock is before the code that it runs, nor so far after it. */
+/** A clock outside these years is wrong. */
 const FIRST_YEAR = 2026;
 const LAST_YEAR = 2126;
 
 interface Clock {
   /** ms since 1970 */
   now(): number;
-  /** ms of a clock that nobody sets */
+  /** ms of a monotonic clock */
   steady(): number;
 }
 
-/** @param redisTime asks Redis what time it is, ms since 1970; undefined where none runs */
+/** @param redisTime reads Redis' clock, ms since 1970; undefined without Redis */
 export async function checkClock(
   clock: Clock,
   redisTime: (() => Promise<number>) | undefined,
@@ -41,14 +41,14 @@ export async function checkClock(
   }
   const tookMs = clock.steady() - askedMs;
   const movedMs = clock.now() - nowMs - tookMs;
-  if (Math.abs(movedMs) > WORTH_TELLING_MS) {
+  if (Math.abs(movedMs) > WORTH_REPORTING_MS) {
     return [
       { verdict: 'warning', found: `the clock was set by ${seconds(movedMs)} just now`, remedy, command },
     ];
   }
-  // Redis was asked somewhere in between.
+  // Redis answered somewhere in between.
   const aheadMs = nowMs + tookMs / 2 - redisMs;
-  if (Math.abs(aheadMs) - tookMs / 2 < WORTH_TELLING_MS) return [ok(`${date}, as Redis has it`)];
+  if (Math.abs(aheadMs) - tookMs / 2 < WORTH_REPORTING_MS) return [ok(`${date}, as Redis has it`)];
   const side = aheadMs > 0 ? 'ahead of' : 'behind';
   const isFault = Math.abs(aheadMs) > MOST_OFF_MS;
   return [

@@ -1,4 +1,4 @@
-/** The volume of DATA_DIR: whether it may be written to, has room, and keeps what it is given. */
+/** The volume of DATA_DIR: whether it is writable, has room, and is persistent. */
 import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -8,16 +8,16 @@ import type { System } from './system.ts';
 
 interface DiskFacts {
   readonly dataDir: string;
-  /** DISK_RESERVE_BYTES; undefined: as the volume's size has it; 0: not checked. */
+  /** DISK_RESERVE_BYTES; undefined: depends on the volume's size; 0: not checked. */
   readonly reserveBytes: number | undefined;
-  /** Whether the embedded Redis keeps the jobs there. */
+  /** Whether the embedded Redis stores jobs there. */
   readonly holdsRedis: boolean;
 }
 
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 
-/** File systems that are told by their number (statfs(2)), and what it means to have data there. */
+/** File systems by number (statfs(2)), and the risk of having data there. */
 const FILE_SYSTEMS: Readonly<Record<number, { name: string; trouble?: string }>> = {
   16914836: { name: 'tmpfs', trouble: 'is memory: everything is gone when the machine restarts' },
   2035054128: {
@@ -33,14 +33,14 @@ const FILE_SYSTEMS: Readonly<Record<number, { name: string; trouble?: string }>>
   801189825: { name: 'ZFS' },
 };
 
-/** File systems that only show what the kernel knows: nobody makes a file there, though root is told that it may. */
+/** Virtual file systems: nobody can create a file, although root appears to have the right. */
 const WITHOUT_FILES: Readonly<Record<number, string>> = {
   40864: 'proc',
   1650812274: 'sysfs',
   1667723888: 'cgroup2',
 };
 
-/** Writes nothing. */
+/** Read-only. */
 export async function checkDisk(facts: DiskFacts, system: System): Promise<Finding[]> {
   const { dataDir } = facts;
   const folder = await nearestThatExists(dataDir);
@@ -103,7 +103,7 @@ function room(
 ): Finding {
   const reserve = reserveBytesOf(sizeBytes, reserveBytes);
   const found = `DATA_DIR=${where}: ${sized(freeBytes)} free of ${sized(sizeBytes)} (${name}), ${sized(reserve)} of them stay free`;
-  // A file system that tells no size is never checked by the service either.
+  // The service does not check a file system without a size either.
   if (reserve === 0 || sizeBytes === 0 || freeBytes >= reserve) return ok(found);
   return {
     verdict: 'fault',
@@ -135,7 +135,7 @@ function sized(bytes: number): string {
   return bytes < GIB ? `${Math.floor(bytes / MIB)} MiB` : `${(bytes / GIB).toFixed(1)} GiB`;
 }
 
-/** As a word of the shell. */
+/** Quotes it for a shell. */
 function quoted(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

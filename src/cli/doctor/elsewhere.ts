@@ -1,4 +1,4 @@
-/** What is asked over the network, where it is configured: the bucket, a gateway of somebody else's, and the transcriber. */
+/** Checks configured remote services: the bucket, another gateway and the transcriber. */
 import { once } from 'node:events';
 import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
@@ -12,7 +12,7 @@ interface BucketFacts {
   readonly region: string;
 }
 
-/** @param ping asks the bucket; its error says what to do */
+/** @param ping queries the bucket; its error names the remedy */
 export async function checkBucket(facts: BucketFacts, ping: () => Promise<void>): Promise<Finding[]> {
   const { bucket, endpoint, region } = facts;
   try {
@@ -39,7 +39,7 @@ const PATIENCE_MS = 10_000;
 
 /**
  * @param url GATEWAY_URL
- * @param isOurs GATEWAY_KIND=soundpost: then it says whether it is ready; of another server any answer will do
+ * @param isOurs GATEWAY_KIND=soundpost: it must be ready; another server may give any answer
  */
 export async function checkGateway(url: string, isOurs: boolean): Promise<Finding[]> {
   const address = isOurs ? `${url}/health/ready` : url;
@@ -65,10 +65,7 @@ export async function checkGateway(url: string, isOurs: boolean): Promise<Findin
   return [ok(`GATEWAY_URL=${url} answers (HTTP ${answer})`)];
 }
 
-/**
- * Any answer will do but a refusal of the key: not every server has a list of models.
- * @param url TRANSCRIBER_URL
- */
+/** Not every server lists models: accepts any answer but a rejected key. */
 export async function checkTranscriber(url: string, apiKey: string | undefined): Promise<Finding[]> {
   const address = `${url}/models`;
   const headers: Record<string, string> = {};
@@ -89,7 +86,7 @@ export async function checkTranscriber(url: string, apiKey: string | undefined):
   return [ok(`TRANSCRIBER_URL=${url} answers (HTTP ${answer})`)];
 }
 
-/** Of its answer, or what went wrong. */
+/** The answer's status, or the error. */
 async function statusOf(
   url: string,
   headers: Readonly<Record<string, string>> = {},

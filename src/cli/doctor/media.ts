@@ -1,4 +1,4 @@
-/** ffmpeg and ffprobe, what they can, and how they are confined. */
+/** ffmpeg and ffprobe: their features and their sandbox. */
 import { detectSandbox, lacksOf, versionsOf } from 'soundpost-media/abilities';
 import { OLDEST_FFMPEG } from 'soundpost-media/requirements';
 import type { FoundTools, MediaTools } from 'soundpost-media/run';
@@ -7,7 +7,7 @@ import type { System } from './system.ts';
 
 type Tools = Omit<MediaTools, 'sandbox'>;
 
-/** A healthy one answers in a tenth of a second, five of them at once on a busy machine in some seconds. */
+/** Normally 0.1 s; five at once on a busy machine take some seconds. */
 const WALL_MS = 15_000;
 
 export async function checkFfmpeg(where: FoundTools, system: System): Promise<Finding[]> {
@@ -48,7 +48,7 @@ export async function checkFfmpeg(where: FoundTools, system: System): Promise<Fi
 }
 
 function ageFindings(tool: string, version: string | undefined, system: System): Finding[] {
-  // Builds between versions have none; what they can is looked at all the same.
+  // Development builds have no version; their features are checked anyway.
   if (version === undefined || numbersOf(version) === undefined) {
     const found = `this ${tool} does not tell its version (${version ?? 'no answer'})`;
     return [{ verdict: 'warning', found, remedy: `it should be ${OLDEST_FFMPEG} or newer` }];
@@ -76,7 +76,7 @@ function lackFindings(
     : [{ verdict, found: `this ffmpeg ${what}: ${names.join(', ')}`, ...remedy }];
 }
 
-/** The checkout asks for more than it did when that ffmpeg was built. */
+/** The checkout needs more than this build of ffmpeg has. */
 const BUILD_AGAIN = { remedy: 'build it again', command: 'script/ffmpeg' };
 
 function otherBuild(system: System): Pick<Finding, 'remedy' | 'command'> {
@@ -90,7 +90,7 @@ function installFfmpeg(system: System): string {
   return system.install('ffmpeg') ?? 'open https://ffmpeg.org/download.html';
 }
 
-/** @param isRequired SANDBOX=required; @param kernel reads a setting of the kernel, such as `kernel/unprivileged_userns_clone` */
+/** @param isRequired SANDBOX=required @param kernel reads a kernel setting */
 export async function checkSandbox(
   tools: Tools | undefined,
   isRequired: boolean,
@@ -137,7 +137,7 @@ async function unconfined(
   return { verdict, found, remedy, command: 'script/ffmpeg' };
 }
 
-/** What forbids users namespaces of their own: the setting, its value, and the one that allows. */
+/** What forbids user namespaces: the setting, its value, and the value that allows them. */
 const FORBIDDING = [
   ['kernel/apparmor_restrict_unprivileged_userns', '1', '0'],
   ['kernel/unprivileged_userns_clone', '0', '1'],

@@ -1,4 +1,4 @@
-/** The ports: free, or taken by Soundpost itself, which is fine. */
+/** The ports: free, or in use by Soundpost itself, which is fine. */
 import { once } from 'node:events';
 import { get } from 'node:http';
 import { createServer } from 'node:net';
@@ -10,12 +10,12 @@ interface WantedPort {
   /** `API_PORT` */
   readonly variable: string;
   readonly port: number;
-  /** Whether `serve` needs it; otherwise being taken is no more than a warning. */
+  /** Whether `serve` needs it; otherwise a port in use is only a warning. */
   readonly isNeeded: boolean;
 }
 
 const PATIENCE_MS = 10_000;
-/** So that three that are taken do not end on the same one. */
+/** Keeps the proposals for three ports apart. */
 const STEP = 10;
 const FIRST_FOR_EVERYBODY = 1024;
 const LAST_PORT = 65_535;
@@ -34,7 +34,7 @@ export async function checkPorts(host: string, wanted: readonly WantedPort[]): P
       },
     ];
   }
-  // One after the other: the free ports that are proposed must not be the same.
+  // One at a time: the proposed free ports must differ.
   const findings: Finding[] = [];
   for (const port of wanted) findings.push(await checkPort(host, port));
   return findings;
@@ -65,7 +65,7 @@ async function checkPort(host: string, { variable, port, isNeeded }: WantedPort)
   return { verdict, found: `${what} is taken by another program${only}`, ...other };
 }
 
-/** The code of what keeps a server from listening there; undefined when nothing does. */
+/** The error code that prevents listening; undefined if nothing does. */
 async function obstacleTo(host: string, port: number): Promise<string | undefined> {
   const server = createServer();
   try {
@@ -79,7 +79,7 @@ async function obstacleTo(host: string, port: number): Promise<string | undefine
   }
 }
 
-/** One near the port that was wanted. */
+/** Near the wanted port. */
 async function freePort(host: string, wanted: number): Promise<number> {
   for (let port = wanted + STEP; port <= LAST_PORT; port += STEP) {
     if (port >= FIRST_FOR_EVERYBODY && (await obstacleTo(host, port)) === undefined) return port;
@@ -87,9 +87,9 @@ async function freePort(host: string, wanted: number): Promise<number> {
   return 0;
 }
 
-/** What answers as each of our servers does on `/health/ready`, well or not. */
+/** Whether one of our servers answers `/health/ready`, ready or not. */
 async function isSoundpost(host: string, port: number): Promise<boolean> {
-  // An address for every interface is none to call.
+  // An unspecified address cannot be called.
   const name = ({ '0.0.0.0': '127.0.0.1', '::': '::1' } as Record<string, string>)[host] ?? host;
   const request = get({ host: name, port, path: '/health/ready', agent: false });
   const ask = async () => {

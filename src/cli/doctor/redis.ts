@@ -1,4 +1,4 @@
-/** Redis: the one of REDIS_URL, or the one that Soundpost starts over DATA_DIR. */
+/** Redis: the one of REDIS_URL, or the embedded one over DATA_DIR. */
 
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { redisServerVersion } from 'soundpost-kit/redis/embedded';
@@ -10,11 +10,11 @@ import type { System } from './system.ts';
 
 type RedisTarget = ReturnType<typeof parseRedisUrl>;
 
-/** All that the service's user needs (docs/operations.md "A user of its own"). */
+/** Everything that the service's user needs (docs/operations.md "A user of its own"). */
 export const ACL_RULE =
   'resetchannels &{soundpost}:* ~{soundpost}* -@all +@read +@write +@pubsub +@transaction +@connection -@dangerous +eval +evalsha +time +wait +info +cluster|slots +cluster|info';
 
-/** Where no REDIS_URL is set: whether one can be started. */
+/** Without REDIS_URL: whether an embedded one can start. */
 export async function checkRedisProgram(system: System): Promise<Finding[]> {
   const program = system.find('redis-server');
   const command = system.install('redis');
@@ -35,9 +35,9 @@ export async function checkRedisProgram(system: System): Promise<Finding[]> {
 interface ServerToCheck {
   readonly redis: Redis;
   readonly target: RedisTarget;
-  /** Whether it is one that Soundpost started over DATA_DIR. */
+  /** Whether Soundpost started it over DATA_DIR. */
   readonly isEmbedded: boolean;
-  /** Looks at it as a process does at its start; rejects with RedisUnfit, and resolves with its warnings. */
+  /** Checks it like a starting process: rejects with RedisUnfit, or resolves with warnings. */
   look(): Promise<readonly string[]>;
 }
 
@@ -97,7 +97,7 @@ function mending(
   }
 }
 
-/** The rule with its parts as words of the shell. */
+/** The rule, quoted for a shell. */
 function quotedRule(): string {
   return ACL_RULE.split(' ')
     .map((word) => (/^[\w@+-]+$/.test(word) ? word : `'${word}'`))
@@ -108,7 +108,7 @@ function loginOf(target: RedisTarget): string | undefined {
   return target.kind === 'socket' ? undefined : target.username;
 }
 
-/** For an administrator: redis-cli asks for the password, which is not shown here. */
+/** For an administrator: redis-cli asks for the password, which is not shown. */
 function onServer(target: RedisTarget, command: string): string {
   if (target.kind === 'socket') return `redis-cli -s ${target.path} ${command}`;
   const tls = target.tls ? ' --tls' : '';
@@ -128,10 +128,10 @@ function onServer(target: RedisTarget, command: string): string {
   }
 }
 
-/** On a busy machine a command may be late that a moment later is not. */
+/** On a busy machine a command may be late once. */
 const TRIES = 3;
 
-/** What Redis tells, or the error of the last try. */
+/** Redis' answer, or the last attempt's error. */
 export async function patiently<Result>(ask: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -142,7 +142,7 @@ export async function patiently<Result>(ask: () => Promise<Result>): Promise<Res
   }
 }
 
-/** Commands of each kind that the service gives, on a key of its own that is not there; undefined when all are allowed. */
+/** Tries every kind of command that the service uses, on an unused key; undefined if allowed. */
 async function refusalOf(redis: Redis): Promise<string | undefined> {
   const key = ownKey('doctor');
   const probes = [

@@ -1,6 +1,6 @@
-/** The commands of the system at hand. */
+/** The commands of the operating system. */
 
-/** What is installed when something is missing: the package's name by package manager; absent: not offered there. */
+/** What to install, by package manager; absent: not available there. */
 const PACKAGES = {
   ffmpeg: { 'apt-get': 'ffmpeg', dnf: 'ffmpeg-free', apk: 'ffmpeg', brew: 'ffmpeg' },
   redis: { 'apt-get': 'redis-server', dnf: 'redis', apk: 'redis', brew: 'redis' },
@@ -20,19 +20,19 @@ const INSTALL: readonly (readonly [PackageManager, (name: string, root: string) 
   ['brew', (name) => `brew install ${name}`],
 ];
 
-/** Where a program of that name lies, undefined when there is none. */
+/** The path of a program, or undefined. */
 type FindProgram = (name: string) => string | undefined;
 
 interface SystemFacts {
   readonly find: FindProgram;
-  /** undefined where there are none */
+  /** undefined where there are no user ids */
   readonly userId: number | undefined;
-  /** Whether systemd runs, and not only its programs are there. */
+  /** Whether systemd runs, not merely its programs exist. */
   readonly hasSystemd: boolean;
 }
 
 export class System {
-  /** What a command that only the administrator may give begins with: nothing, or `sudo `. */
+  /** Prefix of an administrator's command: nothing, or `sudo `. */
   readonly root: string;
   readonly find: FindProgram;
   readonly #hasSystemd: boolean;
@@ -43,7 +43,7 @@ export class System {
     this.#hasSystemd = hasSystemd;
   }
 
-  /** Installs it, or its newest version; undefined where the system has no package manager that is known here, or no such package. */
+  /** Installs or updates it; undefined without a known package manager or package. */
   install(software: Software): string | undefined {
     const offered: Partial<Record<PackageManager, string>> = PACKAGES[software];
     for (const [manager, command] of INSTALL) {
@@ -53,13 +53,13 @@ export class System {
     return undefined;
   }
 
-  /** Starts a Redis that is installed as a service; undefined where there are no services. */
+  /** Starts an installed Redis service; undefined without services. */
   startRedis(): string | undefined {
     const unit = this.find('apt-get') === undefined ? 'redis' : 'redis-server';
     return this.#hasSystemd ? `${this.root}systemctl start ${unit}` : undefined;
   }
 
-  /** Sets the clock, now and where possible from now on. */
+  /** Sets the clock, now and if possible permanently. */
   setClock(): string | undefined {
     if (this.#hasSystemd) return `${this.root}timedatectl set-ntp true`;
     if (this.find('chronyc') !== undefined) return `${this.root}chronyc makestep`;

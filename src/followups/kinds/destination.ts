@@ -1,4 +1,4 @@
-/** Puts a finished file to its destination (decisions A8): whole, or not at all. */
+/** Delivers a finished file to its destination (decisions A8), completely or not at all. */
 
 import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
@@ -27,41 +27,41 @@ import { NOT_PUT } from '../state/destinations.ts';
 interface DestinationServices {
   readonly outbound: Pick<Outbound, 'put'>;
   readonly storage: Pick<Storage, 'read'>;
-  /** For what the storage is asked for: waits while it is away. */
+  /** For storage operations: retries while the storage is down. */
   readonly retryUntilUp: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
   readonly sealer: Sealer;
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
-  /** Whether the caller had the files of the job erased. */
+  /** Whether the caller had the job's files erased. */
   readonly isErased: (jobId: string) => Promise<boolean>;
   readonly followUps: Pick<JobFollowUps, 'addDestinationWebhook'>;
   readonly logSeconds: number;
   readonly logger: Logger;
-  /** How long the address may take nothing, and its answer after the last byte; default 120 s. */
+  /** Timeout without progress, and for the answer after the last byte; default 120 s. */
   readonly idleMs?: number;
-  /** How long it may take for the whole file. Default {@link LONGEST_PUT_MS}. */
+  /** Timeout for the whole file. Default {@link LONGEST_PUT_MS}. */
   readonly longestMs?: number;
   readonly observer?: Observer;
   readonly tracing?: Tracing;
 }
 
-/** The last 4 MiB may lie in the system's buffers: a link of 35 KiB/s takes as long. */
+/** The last 4 MiB can sit in system buffers: a link of 35 KiB/s takes this long. */
 const IDLE_MS = 120_000;
-/** Whoever takes a byte now and then holds its place no longer. 8 GiB at 0.4 MB/s take as long. */
+/** Limits receivers that only trickle. 8 GiB at 0.4 MB/s take this long. */
 const LONGEST_PUT_MS = 6 * 60 * 60_000;
-/** How often is looked whether the caller had the files erased. */
+/** How often to check whether the caller had the files erased. */
 const LOOK_MS = 2_000;
-/** Answers after which another try may go better (decisions A7, RFC 8470 for 425). */
+/** Status codes worth a retry (decisions A7, RFC 8470 for 425). */
 const PASSING = new Set([408, 425, 429]);
 
-/** Under way at once, in all processes. The lease is longer than a put may take. */
+/** Concurrent deliveries of all processes. The lease outlasts the longest delivery. */
 const PLACES = { name: 'destination', perKey: 8, perHost: 32, leaseMs: 7 * 60 * 60_000 } as const;
 
-/** What a try came to. */
+/** The outcome of an attempt. */
 interface Answer {
   readonly tried: DestinationTry;
-  /** Undefined where the file was taken. */
+  /** Undefined if the file was accepted. */
   readonly error?: string;
-  /** Undefined where no answer came. */
+  /** Undefined without an answer. */
   readonly httpStatus?: number;
   readonly retryAfterSeconds?: number | undefined;
 }
@@ -117,8 +117,8 @@ function ended(
   observer?.destinationEnded(status);
   if (error === undefined) return { outcome: 'done', result: { status, error: null }, httpStatus };
   logger.error({ jobId, output, origin, error }, 'a file was not put to its destination');
-  const told = { code: 'DESTINATION_FAILED', message: error } as const;
-  return { outcome: 'done', result: { status, error: told }, error, httpStatus };
+  const failure = { code: 'DESTINATION_FAILED', message: error } as const;
+  return { outcome: 'done', result: { status, error: failure }, error, httpStatus };
 }
 
 interface Found {
@@ -126,7 +126,7 @@ interface Found {
   readonly destination: DestinationRequest;
 }
 
-/** A text says why there is nothing to put. */
+/** A text says why there is nothing to deliver. */
 function findFile(
   record: JobRecord | undefined,
   { jobId, name, transcript }: DestinationPayload,
@@ -162,7 +162,7 @@ async function send(
   const ended = AbortSignal.any([signal, erased.signal]);
   let late: AbortSignal | undefined;
   try {
-    // While the storage is away nobody at the other end is made to wait, and no time runs that is theirs.
+    // While the storage is down, no receiver waits and none of its time limits run.
     const body = await retryUntilUp(ended, () => storage.read(file.storageKey));
     using limit = deadline(services.longestMs ?? LONGEST_PUT_MS, { signal: ended });
     late = limit.signal;
@@ -194,7 +194,7 @@ async function send(
   }
 }
 
-/** The caller's take the place of ours, but for the digest (RFC 9530), which none may give. */
+/** The caller's headers replace ours, except the digest (RFC 9530), which none can set. */
 function headersOf({ headers = {} }: DestinationRequest, file: Found['file']): Record<string, string> {
   const hasType = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type');
   return {

@@ -1,6 +1,6 @@
 /**
- * Hands a voice rendition to the messaging gateway (messaging-gateway.md "Send audio message"; decisions C). To our own it travels as a
- * multipart file, to another server as base64 or, above 12 MiB, as a signed address.
+ * Sends a voice note to the messaging gateway (messaging-gateway.md "Send audio message"; decisions
+ * C): to ours as a multipart file, to others as base64 or, above 12 MiB, as a signed URL.
  */
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -12,49 +12,49 @@ import type { FormData, Response } from 'undici';
 import { z } from 'zod';
 
 export interface GatewaySettings {
-  /** Base address, without a slash at the end. */
+  /** Base address without trailing slash. */
   readonly url: string;
   readonly kind: 'soundpost' | 'other';
   /** Brand segment of the send path. */
   readonly brand: string;
   readonly apiKey: string;
-  /** How long its answer is waited for, besides the delay of the message. Default 165 s. */
+  /** Timeout for its answer, on top of the message's delay. Default 165 s. */
   readonly answerMarginMs?: number;
 }
 
 interface VoiceFile {
   readonly path: string;
   readonly sizeBytes: number;
-  /** Whether it has the form of a voice note; else it is the job's output, of whatever format. */
+  /** Whether it is a voice note; otherwise it is the job's output, in any format. */
   readonly isNote: boolean;
-  /** An address under which the gateway could fetch the same file. */
+  /** Where the gateway could fetch the same file. */
   readonly url: string;
 }
 
 export type SendAnswer = Answer & {
-  /** Undefined: no answer came. */
+  /** Undefined: no answer. */
   readonly httpStatus?: number;
 };
 
 type Answer =
   | { readonly kind: 'sent'; readonly key: MessageKey; readonly messageStatus: MessageStatus }
-  /** The gateway did not take the message, and may later. */
+  /** The gateway did not accept the message, but may later. */
   | { readonly kind: 'not-now'; readonly error: string; readonly retryAfterSeconds?: number | undefined }
-  /** The gateway will not take this message. */
+  /** The gateway rejects this message for good. */
   | { readonly kind: 'refused'; readonly code: string; readonly message: string }
-  /** Nobody knows whether the message was sent. */
+  /** Unknown whether the message was sent. */
   | { readonly kind: 'lost'; readonly error: string };
 
 const LARGEST_BASE64_BYTES = 12 * 1024 * 1024;
 /**
- * What our gateway may take besides the delay: 60 s for the network's rate, 60 s more for messages before this one, 30 s to
- * prepare and send it (src/gateway/outgoing.ts, start.ts), and 15 s for the way there and back. Who
- * hangs up earlier takes a message that is on its way for one whose answer was lost.
+ * Our gateway's longest answer, beside the delay: 60 s for the network's rate, 60 s for earlier
+ * messages, 30 s to prepare and send (src/gateway/outgoing.ts, start.ts), 15 s for the round trip.
+ * Hanging up earlier would make a message in progress look lost.
  */
 const ANSWER_MARGIN_MS = 165_000;
 const NOT_NOW = new Set([429, 503]);
 const LOST = new Set([500, 502, 504]);
-/** A request that failed with one of these never reached the gateway. */
+/** A request with one of these errors never reached the gateway. */
 const NEVER_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -63,7 +63,7 @@ const NEVER_SENT = new Set([
   'ENETUNREACH',
 ]);
 
-/** Other servers with the interface leave fields out or write them differently; these are the ones that matter. */
+/** Other servers omit fields or write them differently; these are the ones needed. */
 const SentAnswer = z.object({ key: MessageKey, status: MessageStatus.catch('PENDING') });
 const ErrorAnswer = z.object({
   code: z.string().optional().catch(undefined),
@@ -73,13 +73,13 @@ const ErrorAnswer = z.object({
 });
 
 interface Sending {
-  /** Headers of the trace that this is part of. */
+  /** Trace headers. */
   readonly context?: Readonly<Record<string, string>>;
-  /** Breaks it off, which nobody may do who is to know whether it was sent. */
+  /** Aborts the request; only for sends that are safe to repeat. */
   readonly signal?: AbortSignal;
 }
 
-/** @throws the reason of `signal` when that aborts */
+/** @throws the reason of `signal` when it aborts */
 export async function sendVoiceMessage(
   settings: GatewaySettings,
   request: VoiceMessageRequest,
@@ -90,7 +90,7 @@ export async function sendVoiceMessage(
   const { instance, split: _split, trimSilence: _trim, ...fields } = request;
   const address = `${settings.url}/message/send${settings.brand}Audio/${encodeURIComponent(instance)}`;
   const { body, headers } = await encode(settings.kind, fields, file);
-  // Node's own fetch goes on filling a body whose connection is gone, and throws where nobody catches it (Node 24.21, `extractBody`).
+  // Node's own fetch keeps filling a body after a lost connection and throws uncaught (24.21).
   const { fetch } = await import('undici');
   using limit = deadline((request.delay ?? 0) + (settings.answerMarginMs ?? ANSWER_MARGIN_MS), { signal });
   let response: Response;
@@ -116,10 +116,10 @@ export async function sendVoiceMessage(
   return { ...answer, httpStatus };
 }
 
-/** Answers are a few kilobytes long. */
+/** Answers have a few kilobytes. */
 const LONGEST_ANSWER_BYTES = 256 * 1024;
 
-/** Of a body that is longer nobody can read the JSON; its status still says what became of the message. */
+/** A longer body is cut, so its JSON is unreadable; the status still gives the outcome. */
 async function beginningOf({ body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -150,7 +150,7 @@ async function encode(
   const audio = file.sizeBytes <= LARGEST_BASE64_BYTES ? await readFile(file.path, 'base64') : file.url;
   const body = {
     ...others,
-    // The public server refuses a list without entries, and encodes again what it is not told to leave as it is.
+    // The public server rejects an empty list, and re-encodes unless told not to.
     ...(mentioned?.length ? { mentioned } : {}),
     ...(file.isNote ? { encoding: false } : {}),
     audio,
@@ -176,7 +176,7 @@ function classify(status: number, retryAfter: string | null, text: string): Answ
   }
   const parsed = ErrorAnswer.safeParse(json);
   const code = parsed.success ? parsed.data.code : undefined;
-  // Our gateway is still at the first request with this key: the next try gets its answer.
+  // Our gateway is still handling this key's first request: the next attempt gets its answer.
   if (NOT_NOW.has(status) || code === 'idempotency_in_progress') {
     return {
       kind: 'not-now',
@@ -205,14 +205,14 @@ function parseJson(text: string): unknown {
 }
 
 const MOST_WORDS = 500;
-/** Objects inside of objects that are looked through for words. */
+/** Depth to which nested objects are searched for text. */
 const MOST_DEPTH = 4;
-/** What a program writes that took an object for a text. */
+/** What a program writes for an object printed as text. */
 const LOST_OBJECT = /\[object \w+\]/g;
 
 /**
- * What a messaging server says of an error, whatever its shape: the public one answers lines, objects such as `{jid, exists: false, number}`, and
- * `[object Object]` where it lost what it wanted to say. Empty where nothing was said.
+ * A messaging server's error as text, in any form: the public one sends lines, objects such as
+ * `{jid, exists: false, number}`, or a lost `[object Object]`. Empty if it says nothing.
  */
 function inWords(said: unknown, depth = MOST_DEPTH): string {
   const lines = [said].flat(3).map((line) => {
@@ -228,7 +228,7 @@ function inWords(said: unknown, depth = MOST_DEPTH): string {
     .slice(0, MOST_WORDS);
 }
 
-/** Empty where nothing else was said. */
+/** Empty if nothing else remains. */
 function withoutLost(text: string): string {
   const left = text.replace(LOST_OBJECT, '…').trim();
   return /^[…,;:\s]*$/.test(left) ? '' : left;
@@ -238,7 +238,7 @@ function nameOf(recipient: unknown): string | undefined {
   return typeof recipient === 'string' || typeof recipient === 'number' ? String(recipient) : undefined;
 }
 
-/** What is nested too deeply to be written is not worth it. */
+/** An object nested too deeply to serialize is dropped. */
 function jsonOf(value: object): string {
   try {
     return JSON.stringify(value);

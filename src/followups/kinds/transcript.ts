@@ -1,4 +1,4 @@
-/** Transcripts, a part at a try (decisions A8). What makes them is loaded with the first. */
+/** Transcripts, one part for each attempt (decisions A8). Their code is loaded with the first. */
 
 import { transcriptId, webhookId } from '../../jobs/names.ts';
 import { type TranscriptAudio, type TranscriptOutcome, TranscriptPayload } from '../../jobs/payloads.ts';
@@ -10,18 +10,18 @@ import type { TranscriptServices } from '../transcripts/turn.ts';
 
 interface TranscriptOptions extends TranscriptServices {
   readonly followUps: Pick<JobFollowUps, 'addWebhook' | 'addPut' | 'addDestinationWebhook'>;
-  /** When the transcriber is tried, seconds after the first time. */
+  /** Attempts, in seconds after the first. */
   readonly scheduleSeconds: readonly number[];
-  /** Parts that are under way at once, in all processes together. */
+  /** Parts in progress at once, in all processes. */
   readonly parts: number;
-  /** How long the transcriber may take for a part. */
+  /** The transcriber's timeout for a part. */
   readonly partMs: number;
   readonly logSeconds: number;
 }
 
-/** Longer than a part may take: the storage has to answer before and after it. */
+/** Time beyond a part's limit: the storage must answer before and after it. */
 const TURN_MARGIN_MS = 5 * 60 * 1000;
-/** There is one transcriber. */
+/** There is a single transcriber. */
 const HOST = 'transcriber';
 
 const load = () => import('../transcripts/turn.ts');
@@ -56,7 +56,7 @@ export function transcriptKind(
   };
 }
 
-/** Its webhook, the put of its text, and the webhook of a put that there is nothing for. */
+/** Adds its webhook, its text's delivery, and the webhook of a delivery without a file. */
 async function addNext(
   { jobId, name }: TranscriptPayload,
   outcome: TranscriptOutcome,

@@ -1,4 +1,4 @@
-/** Sends a result into a chat, at most once unless the operator chose otherwise (decisions C). The client is loaded with the first. */
+/** Sends a result to a chat, at most once by default (decisions C). Loads its client on demand. */
 import { createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,10 +29,10 @@ interface VoiceServices {
   readonly storage: Storage;
   readonly signer: UrlSigner;
   readonly gateway: GatewaySettings;
-  /** With another server's gateway: what becomes of a message whose answer was lost. */
+  /** For another server's gateway: what to do when a message's answer was lost. */
   readonly onUnknown: 'keep' | 'resend';
   readonly workspaces: Workspaces;
-  /** How long the record of a job, the status of its message and the log of tries are kept. */
+  /** How long a job's record, its message's status and the log of attempts are kept. */
   readonly logSeconds: number;
   readonly logger: Logger;
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
@@ -53,9 +53,9 @@ const observedTry: Readonly<Record<SendAnswer['kind'], ObservedTry>> = {
   lost: 'lost',
 };
 
-/** Under way at once, in all processes. A gateway answers within 165 s. */
+/** Concurrent sends of all processes. A gateway answers within 165 s. */
 const PLACES = { name: 'voice', perKey: 16, perHost: 8, leaseMs: 4 * 60_000 } as const;
-/** A delayed message waits at the gateway for 60 s more, and holds no place of others. */
+/** A delayed message waits up to 60 s more at the gateway, in slots of its own. */
 const DELAY_PLACES = { name: 'voice-delay', perKey: 256, perHost: 128, leaseMs: 5 * 60_000 } as const;
 
 export function voiceKind(services: VoiceServices): FollowUpKind<VoicePayload, Rendition, VoiceOutcome> {
@@ -68,8 +68,7 @@ export function voiceKind(services: VoiceServices): FollowUpKind<VoicePayload, R
     payload: VoicePayload,
     async prepare({ jobId }) {
       const record = await services.readJob(jobId);
-      // A job that did not ask for a voice message has no rendition; the gateway makes one of any
-      // audio.
+      // Without a voice message request there is no rendition; the gateway converts any audio.
       const storageKey = record?.result?.voice?.storageKey ?? record?.result?.outputFile.storageKey;
       return record?.result == null || storageKey === undefined
         ? counted(failed('FILE_EXPIRED', MISSING))
@@ -93,7 +92,7 @@ export function voiceKind(services: VoiceServices): FollowUpKind<VoicePayload, R
 
 const MISSING = 'the voice rendition is no longer available';
 
-/** The next note of a run, or the webhook of its end. */
+/** The run's next note, or the webhook of its end. */
 async function addNext(
   { tenant, jobId, sendId, part, round, request }: VoicePayload,
   outcome: VoiceOutcome | undefined,
@@ -127,8 +126,7 @@ async function sendVoice(
     const note = result.voice?.parts?.[part];
     const path = await localFile(storage, storageKey, note, workspace).catch(orMissing);
     signal.throwIfAborted();
-    // Noted as late as possible: what goes wrong before this line leaves no doubt whether the
-    // message was sent.
+    // Recorded as late as possible: an earlier failure leaves no doubt that nothing was sent.
     const { wasSending } = await beginSending(redis, partId);
     if (wasSending && !mayRepeat(services)) {
       return unknown('the worker ended while the message was being sent');
@@ -141,7 +139,7 @@ async function sendVoice(
       isNote: result.voice !== null || result.outputFile.format === 'voice',
       url: signer.downloadUrl(jobId, Date.parse(result.outputFile.expiresAt), rendition),
     };
-    // The gateway's own record of this key is what makes a repetition safe.
+    // The gateway's own record of this key makes a repetition safe.
     const startedAt = performance.now();
     const answer = await tracing.span(
       'POST voice message',
@@ -151,7 +149,7 @@ async function sendVoice(
         const key = `${partId}:${request.number}`;
         const answered = await sendVoiceMessage(gateway, request, file, key, {
           context,
-          // What may not be repeated is not broken off: nobody would know whether it was sent.
+          // A send that cannot be repeated is not aborted: its outcome would be unknown.
           ...(mayRepeat(services) && { signal }),
         });
         note({ 'soundpost.outcome': answered.kind });
@@ -166,7 +164,7 @@ async function sendVoice(
   });
 }
 
-/** The whole of what is stored, or a note of a run in a file of its own. */
+/** The stored file, or one note of a run as a separate file. */
 async function localFile(
   storage: Storage,
   key: string,
@@ -189,7 +187,7 @@ function mayRepeat({ gateway, onUnknown }: VoiceServices): boolean {
 }
 
 interface VoiceAttempt extends Attempt {
-  /** What became of an earlier try is not known: its message may be in the chat. */
+  /** An earlier attempt's outcome is unknown: its message may be in the chat. */
   readonly earlierLost: boolean;
 }
 
@@ -202,14 +200,14 @@ async function conclude(
   switch (answer.kind) {
     case 'sent': {
       const { key, messageStatus } = answer;
-      // Also keeps what the gateway may have told already for as long as the job.
+      // Also keeps a status that the gateway has already reported, for as long as the job.
       await raiseMessageStatus(services.redis, key.id, messageStatus, services.logSeconds);
       return { outcome: 'done', result: { status: 'sent', key, messageStatus, error: null } };
     }
     case 'refused':
       return attempt.earlierLost ? unknown(answer.message) : failed(answer.code, answer.message);
     case 'not-now':
-      // The mark of an earlier try stays: what this answer says is true of this try only.
+      // An earlier attempt's mark stays: this answer covers only this attempt.
       if (!attempt.earlierLost) await clearSending(services.redis, partId);
       if (!attempt.last) {
         return { outcome: 'retry', error: answer.error, retryAfterSeconds: answer.retryAfterSeconds };

@@ -17,7 +17,7 @@ interface JobWebhookOptions {
   /** The tenant's secrets, the current one first. */
   readonly secretsOf: (tenant: string) => Promise<readonly string[]>;
   readonly signer: UrlSigner;
-  /** Ascending from 0; the distances between its entries are those between tries. */
+  /** Ascending from 0; attempts follow at the intervals between the entries. */
   readonly scheduleSeconds: readonly number[];
   readonly logSeconds: number;
   readonly logger: Logger;
@@ -53,7 +53,7 @@ export function jobWebhookKind(
   };
 }
 
-/** What it says follows from the record, so every try sends the same ("Events"). */
+/** Derived from the record, so that every attempt sends the same ("Events"). */
 export function webhookBody(
   { event, eventTimeMs, voiceMessage, transcript, transcriptFile, name, destination }: WebhookPayload,
   record: JobRecord,

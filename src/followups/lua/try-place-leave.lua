@@ -1,8 +1,8 @@
--- Gives the place of a try back, and what is free then to those that wait.
+-- Frees an attempt's slot, and gives free slots to those waiting.
 -- KEYS: prefix
 -- ARGV: jobId, key, host, perKey, perHost, leaseMs, failingAfter, answeredOrFailed, rememberSeconds
--- Returns: the jobs that have a place now
--- Whose turn was longest ago comes first.
+-- Returns: the jobs that now have a slot
+-- The longest unserved comes first.
 -- include: try-places.lua
 redis.call('ZREM', keyPlaces(key), id)
 redis.call('ZREM', hostPlaces(host), id)

@@ -1,7 +1,7 @@
--- Takes a place for a try, or else a place among those that wait.
+-- Takes a slot for an attempt, or else joins the waiting jobs.
 -- KEYS: prefix
 -- ARGV: jobId, key, host, perKey, perHost, leaseMs, failingAfter
--- Returns: 0 when it was taken, otherwise how many wait
+-- Returns: 0 if it has a slot, otherwise how many wait
 -- include: try-places.lua
 local group = key .. ' ' .. host
 held(hostPlaces(host))

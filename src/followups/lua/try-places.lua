@@ -1,4 +1,4 @@
--- Defines what taking a place and leaving it have in common (places.ts).
+-- Defines what taking and leaving a slot share (places.ts).
 -- KEYS: prefix
 -- ARGV: jobId, key, host, perKey, perHost, leaseMs, failingAfter
 -- Returns: nothing

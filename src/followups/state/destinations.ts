@@ -1,4 +1,4 @@
-/** How far the files of a job are on their way to their destinations. */
+/** State of the deliveries of a job's files. */
 import type { DestinationState } from 'soundpost-contract/destination';
 import { outputsOf } from 'soundpost-contract/output-request';
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -10,9 +10,9 @@ import { DestinationOutcome, filesOf } from '../../jobs/payloads.ts';
 import type { TranscriptProgress } from './transcripts.ts';
 
 interface DestinationStates {
-  /** Of the job's destination: of all files that go there; undefined where none does. */
+  /** Of the job's destination, for all files that go there; undefined if none do. */
   readonly job?: DestinationState | undefined;
-  /** Of each file that has a destination, by the name of its output. */
+  /** Of each file with a destination, by its output's name. */
   readonly files: ReadonlyMap<string, DestinationState>;
 }
 
@@ -20,7 +20,7 @@ type Progress = Pick<DestinationState, 'status' | 'error'>;
 
 const PENDING: Progress = { status: 'pending', error: null };
 
-/** @param transcripts of the job, whose files follow */
+/** @param transcripts of the job, whose files come last */
 export async function readDestinations(
   redis: Redis,
   record: JobRecord,
@@ -50,7 +50,7 @@ export async function readDestinations(
   return { job: { url, ...(headers && { headers }), ...progress }, files };
 }
 
-/** The outputs whose files are still to be put. */
+/** Outputs whose files are not delivered yet. */
 export async function pendingNames(
   redis: Redis,
   record: JobRecord,
@@ -70,13 +70,13 @@ function failure(message: string): DestinationOutcome {
   return { status: 'failed', error: { code: 'DESTINATION_FAILED', message } };
 }
 
-/** Of a file that a failed transcript would have been. */
+/** For the file of a failed transcript. */
 export const NOT_MADE = failure('the transcript could not be made');
 
-/** Of a put that BullMQ itself has ended. */
+/** For a delivery that BullMQ itself ended. */
 export const NOT_PUT = failure('the file could not be put');
 
-/** One word for all files; where there are several, the first failure has its output's name. */
+/** One state for all files; of several failures, the first is shown with its output's name. */
 function together(files: readonly (readonly [name: string, DestinationState])[]): Progress {
   const [, only] = files[0] ?? [];
   if (files.length < 2) return only ? { status: only.status, error: only.error } : PENDING;

@@ -1,4 +1,4 @@
-/** How far the transcripts of a job are, read from the records of the jobs that make them. */
+/** State of a job's transcripts, from the records of the jobs that make them. */
 import type { TranscriptState } from 'soundpost-contract/transcripts';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { fetchFollowUp } from '../../jobs/bullmq-internals.ts';
@@ -9,11 +9,11 @@ import { type StoredTranscript, type TranscriptAudio, TranscriptOutcome } from '
 export interface TranscriptProgress {
   readonly audio: TranscriptAudio;
   readonly state: TranscriptState;
-  /** Of a completed one. */
+  /** Only of a completed one. */
   readonly file: StoredTranscript | undefined;
 }
 
-/** In the order of the outputs; none of a job that has not completed. One round trip each. */
+/** In the order of the outputs; empty for an unfinished job. One round trip each. */
 export async function readTranscripts(
   redis: Redis,
   { jobId, result, erased }: JobRecord,
@@ -26,8 +26,7 @@ export async function readTranscripts(
         transcriptId(jobId, audio.name),
       );
       if (ended !== undefined) return progressOf(audio, TranscriptOutcome.parse(JSON.parse(ended)));
-      // What was erased is not waited for, though its turn, which finds that out, may come hours
-      // later.
+      // Erased audio is not waited for, although the attempt that notices may come hours later.
       if (hasEnded || erased) return progressOf(audio, { status: 'failed', error: LOST });
       return {
         audio,
@@ -38,10 +37,10 @@ export async function readTranscripts(
   );
 }
 
-/** Of one that BullMQ itself has ended. */
+/** For a transcript that BullMQ itself ended. */
 export const LOST = { code: 'TRANSCRIPT_FAILED', message: 'the transcript could not be made' } as const;
 
-/** Of one that has ended. */
+/** For an ended transcript. */
 export function progressOf(audio: TranscriptAudio, outcome: TranscriptOutcome): TranscriptProgress {
   const { name } = audio;
   return outcome.status === 'completed'

@@ -1,4 +1,4 @@
-/** How far the voice message of a job is, read from the record of the job that sends it. */
+/** State of a job's voice message, from the record of the job that sends it. */
 
 import { MessageStatus, messageStatuses, type VoiceMessageState } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -9,7 +9,7 @@ import type { JobRecord } from '../../jobs/job-record.ts';
 import { notePartId } from '../../jobs/names.ts';
 import { type VoiceNotePart, VoiceOutcome } from '../../jobs/payloads.ts';
 
-/** How far the voice message of the job is; undefined where none was asked for. */
+/** State of the job's voice message; undefined if none was requested. */
 export async function readVoiceState(
   redis: Redis,
   record: JobRecord,
@@ -17,15 +17,15 @@ export async function readVoiceState(
   return record.voiceSendId === null ? undefined : readVoice(redis, record, record.voiceSendId);
 }
 
-/** How a try has just ended, which its own record does not tell yet. */
+/** The end of the current attempt, which its own record does not show yet. */
 interface JustEnded {
   readonly part: number;
   readonly outcome: VoiceOutcome;
-  /** Tries that have ended. */
+  /** Completed attempts. */
   readonly attempts: number;
 }
 
-/** @param ended of the part that the caller has just sent, or not */
+/** @param ended outcome of the part that the caller has just attempted */
 export async function readVoice(
   redis: Redis,
   record: JobRecord,
@@ -48,7 +48,7 @@ export async function readVoice(
     : { ...runState(await Promise.all(notes.map((_, part) => read(part))), notes), fitsVoiceBubble };
 }
 
-/** Whether nothing more is sent of it. */
+/** Whether nothing more of it is sent. */
 export async function hasVoiceEnded(redis: Redis, record: JobRecord): Promise<boolean> {
   const status = (await readVoiceState(redis, record))?.status;
   return status !== 'pending' && status !== 'sending';
@@ -72,7 +72,7 @@ async function readPart(redis: Redis, partId: string): Promise<PartState> {
   return { ...NOTHING_SENT, status: isSending ? 'sending' : 'pending', attempts };
 }
 
-/** What a run is, of what its notes are. */
+/** A run's state, from the states of its notes. */
 function runState(
   states: readonly PartState[],
   notes: readonly VoiceNotePart[],
@@ -107,10 +107,10 @@ function notTried(stopped: number): Omit<PartState, 'attempts'> {
 }
 
 /**
- * Notes that a request to the gateway is about to leave. Answers whether one was under way already:
- * then an earlier try was cut off, and nobody knows whether its message was sent.
- * @throws when Redis has lost the voice message: the completion of its job asks for it again, or
- * the note before it; nobody does for one that a caller had sent once more
+ * Records that a request to the gateway is about to start, and answers whether one was already:
+ * then an earlier attempt was cut off, and its message may have been sent.
+ * @throws if Redis has lost the voice message: the job's completion or the note before adds it
+ *   again, except for one that a caller resent
  */
 export async function beginSending(redis: Redis, sendId: string): Promise<{ wasSending: boolean }> {
   const noted = await noteSending(redis, sendId);
@@ -124,7 +124,7 @@ function messageStatusKey(messageId: string): string {
   return ownKey('message-status', messageId);
 }
 
-/** Notes how far a message has come, forward only: receipts overtake one another. */
+/** Records a message's status, forward only: receipts can overtake one another. */
 export async function raiseMessageStatus(
   redis: Redis,
   messageId: string,

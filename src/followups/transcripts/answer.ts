@@ -1,17 +1,17 @@
 /**
- * What a transcriber answers: `verbose_json` of OpenAI's `POST /v1/audio/transcriptions`, read with distrust (pure). Servers differ in what stands beside
- * the fields here, and in whether a language is `en` or `english`.
+ * Reads a transcriber's answer defensively: `verbose_json` of OpenAI's `POST
+ * /v1/audio/transcriptions` (pure). Servers differ in extra fields, and in `en` or `english`.
  */
 import { z } from 'zod';
 import { languageOf } from './language.ts';
 
-/** Of a part of 13 minutes: Whisper makes a segment of 2 to 10 s. */
+/** For a part of 13 minutes: Whisper's segments last 2 to 10 s. */
 const MOST_SEGMENTS = 20_000;
 /** Code units; Whisper's segments hold 30 s at most. */
 const LONGEST_TEXT = 2_000;
-/** Of all segments of a part: nobody says 250 code units a second for 13 minutes. What was heard is kept, and read again in each turn. */
+/** Per part: 250 code units a second for 13 minutes, which nobody says. Each attempt rereads it. */
 const MOST_TEXT = 200_000;
-/** Whisper hears 30 s at a time, and the last of them may end after the part. */
+/** Whisper's window: the last segment can end after the part. */
 const WINDOW_SECONDS = 30;
 
 const Answer = z.object({
@@ -23,7 +23,7 @@ const Answer = z.object({
     .optional(),
 });
 
-/** What was said, and when, seconds. */
+/** What was said and when, seconds. */
 export interface Segment {
   readonly start: number;
   /** Not before `start`. */
@@ -32,21 +32,21 @@ export interface Segment {
   readonly text: string;
 }
 
-/** What was heard in a part, times counted from its beginning. */
+/** Text of a part, with times from its start. */
 export interface PartHeard {
-  /** BCP 47; null where the transcriber does not say. */
+  /** BCP 47; null if the transcriber does not say. */
   readonly language: string | null;
   readonly segments: readonly Segment[];
 }
 
-/** Why an answer is of no use, in words for whoever runs the transcriber. */
+/** Why an answer is unusable, for the transcriber's operator. */
 export class NonsenseAnswer extends Error {
   override readonly name = 'NonsenseAnswer';
 }
 
 /**
  * @param body of the answer, JSON
- * @param partSeconds how long the part is that was sent; times beyond it are moved to its end
+ * @param partSeconds length of the part; later times are moved to its end
  * @throws NonsenseAnswer
  */
 export function readAnswer(body: string, partSeconds: number): PartHeard {
@@ -85,7 +85,7 @@ function within({ start, end, text }: Segment, partSeconds: number): Segment {
   return { start: inside(start), end: inside(end), text: clean(text) };
 }
 
-/** One line, without what cannot be shown. */
+/** One line of printable characters. */
 function clean(text: string): string {
   return text
     .toWellFormed()

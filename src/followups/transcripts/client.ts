@@ -1,6 +1,6 @@
 /**
- * Asks a transcriber for the words of a part: any server that has OpenAI's `POST /v1/audio/transcriptions`. The operator configured it, so it may be at any
- * address; but redirects of its are not followed, since they would take the key and the audio elsewhere.
+ * Transcribes a part, on any server with OpenAI's `POST /v1/audio/transcriptions`. The operator's
+ * address is unrestricted, but redirects are not followed: they would leak the key and the audio.
  */
 import { openAsBlob } from 'node:fs';
 import { deadline } from 'soundpost-base/deadline';
@@ -10,53 +10,53 @@ import { NonsenseAnswer, type PartHeard, readAnswer } from './answer.ts';
 import { askedLanguage } from './language.ts';
 
 export interface Transcriber {
-  /** Base address with its `/v1`, without a slash at the end. */
+  /** Base address with `/v1`, without trailing slash. */
   readonly url: string;
-  /** Sent as a bearer token; undefined: none is. */
+  /** Sent as a bearer token; undefined: none. */
   readonly apiKey: string | undefined;
   readonly model: string;
-  /** How long it may take for a part, from the connection to the end of its answer. */
+  /** Timeout for a part, from the connection to the end of the answer. */
   readonly timeoutMs: number;
 }
 
 interface Part {
-  /** WAV, at most 25 MB: what OpenAI's server takes. */
+  /** WAV, at most 25 MB, OpenAI's limit. */
   readonly path: string;
   readonly seconds: number;
-  /** BCP 47; undefined: the transcriber finds out. */
+  /** BCP 47; undefined: the transcriber detects it. */
   readonly language?: string | undefined;
 }
 
 export type PartAnswer = Answer & {
-  /** Undefined: none came, or none of use. */
+  /** Undefined: no usable answer. */
   readonly httpStatus?: number;
 };
 
 type Answer =
   | { readonly kind: 'heard'; readonly heard: PartHeard }
-  /** Another try may succeed: it is away, busy or broken. `said`: its own words, for those who run it. */
+  /** Worth a retry: it is down, busy or broken. `said`: its own words, for its operator. */
   | {
       readonly kind: 'not-now';
       readonly error: string;
       readonly said?: string;
       readonly retryAfterSeconds?: number | undefined;
     }
-  /** Nor would another try. */
+  /** Final: a retry would fail too. */
   | { readonly kind: 'refused'; readonly error: string; readonly said?: string };
 
-/** Of 13 minutes it is a few hundred kilobytes, with a token list for each segment. */
+/** For 13 minutes a few hundred kilobytes, with a token list for each segment. */
 const LARGEST_ANSWER_BYTES = 16 * 1024 * 1024;
 const MOST_WORDS_OF_ERROR = 300;
-/** What is said of the request or its audio. A wrong key or address is mended by whoever runs the service, within the day of tries. */
+/** Faults of the request or its audio. A wrong key or address can be fixed while it is retried. */
 const REFUSING = new Set([400, 413, 415, 422]);
 
-/** @throws the reason of `signal` when that aborts */
+/** @throws the reason of `signal` when it aborts */
 export async function transcribePart(
   transcriber: Transcriber,
   { path, seconds, language }: Part,
   signal: AbortSignal,
 ): Promise<PartAnswer> {
-  // Node's own fetch goes on filling a body whose connection is gone, and throws where nobody catches it (Node 24.21, `extractBody`).
+  // Node's own fetch keeps filling a body after a lost connection and throws uncaught (24.21).
   const { Agent, FormData, fetch } = await import('undici');
   const form = new FormData();
   form.append('file', await openAsBlob(path, { type: 'audio/wav' }), 'part.wav');
@@ -64,7 +64,7 @@ export async function transcribePart(
   form.append('response_format', 'verbose_json');
   form.append('timestamp_granularities[]', 'segment');
   if (language !== undefined) form.append('language', askedLanguage(language));
-  // It answers when it has heard all of it: nothing but our own limit ends the wait.
+  // It answers only when finished: nothing but our own limit ends the wait.
   using limit = deadline(transcriber.timeoutMs, { signal });
   const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
   try {
@@ -108,7 +108,7 @@ function conclude(
   };
 }
 
-/** @throws NonsenseAnswer when it is too long */
+/** @throws NonsenseAnswer if it is too long */
 async function textOf({ body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
@@ -120,13 +120,13 @@ async function textOf({ body }: Response): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** The beginning of what it says of an error. Some servers repeat the key. */
+/** The start of its error message. Some servers repeat the key. */
 function wordsOf(text: string, apiKey: string | undefined): string {
   const words = text.replace(/[\p{Cc}\s]+/gu, ' ').trim();
   return (apiKey === undefined ? words : words.replaceAll(apiKey, '…')).slice(0, MOST_WORDS_OF_ERROR);
 }
 
-/** Without addresses: callers of the service see it. */
+/** Without addresses, because callers see it. */
 function inWords(error: unknown): string {
   if (error instanceof NonsenseAnswer) return `the answer of the transcriber is of no use: ${error.message}`;
   const { name, cause } = error instanceof Error ? error : new Error();

@@ -1,6 +1,6 @@
-/** Languages as transcribers name them and as we do (pure): they answer `en`, `english` or `English`, and are asked by ISO 639-1. */
+/** Maps languages (pure): transcribers answer `en`, `english` or `English` and take ISO 639-1. */
 
-/** Names that OpenAI's Whisper has for languages which Unicode's data calls otherwise (whisper/tokenizer.py, LANGUAGES and TO_LANGUAGE_CODE). */
+/** Whisper's names that differ from Unicode's (tokenizer.py, LANGUAGES and TO_LANGUAGE_CODE). */
 const WHISPER_NAMES: Readonly<Record<string, string>> = {
   burmese: 'my',
   castilian: 'es',
@@ -19,7 +19,7 @@ const WHISPER_NAMES: Readonly<Record<string, string>> = {
   valencian: 'ca',
 };
 
-/** Codes of three letters that Whisper answers by name. */
+/** Three-letter codes that Whisper answers by name. */
 const LONGER_CODES = ['haw', 'yue'] as const;
 
 let codes: Map<string, string> | undefined;
@@ -31,7 +31,7 @@ function codeOfName(name: string): string | undefined {
     codes = new Map();
     for (const code of [...letters.flatMap((one) => letters.map((other) => one + other)), ...LONGER_CODES]) {
       const known = names.of(code)?.toLowerCase();
-      // Of several codes with one name the first is the current one, as `he` is of Hebrew and `iw` was.
+      // Of several codes for a name the first is current: `he`, not `iw`, for Hebrew.
       if (known !== undefined && !codes.has(known)) codes.set(known, code);
     }
     for (const [known, code] of Object.entries(WHISPER_NAMES)) codes.set(known, code);
@@ -39,14 +39,14 @@ function codeOfName(name: string): string | undefined {
   return codes.get(name);
 }
 
-/** The language that a transcriber names, as BCP 47; null where nobody can tell. */
+/** A transcriber's language as BCP 47; null if unknown. */
 export function languageOf(named: string | undefined): string | null {
   const name = named?.trim().toLowerCase() ?? '';
   if (/^[a-z]{2,3}(-[a-z0-9]{1,8})*$/.test(name)) return canonical(name);
   return codeOfName(name) ?? null;
 }
 
-/** ISO 639-1 of a language, by which transcribers are asked: `en` of `eng` and of `en-GB`. */
+/** The ISO 639-1 code to request: `en` for `eng` and `en-GB`. */
 export function askedLanguage(language: string): string {
   return canonical(language)?.split('-')[0] ?? language;
 }

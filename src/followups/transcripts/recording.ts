@@ -1,6 +1,6 @@
 /**
- * A recording that is transcribed part by part: what is known of it is kept after each part, so that a transcriber which fails in the middle is not asked twice
- * for what it has heard.
+ * A recording transcribed in parts. Its state is kept after each part, so that a failing
+ * transcriber does not get a part twice.
  */
 
 import { cutBefore, type Levels, pausesIn, type Stretch } from 'soundpost-media/notes/pauses';
@@ -8,7 +8,7 @@ import { bytesOf, PCM_RATE, readLevels, WINDOW_SAMPLES, windowsWithin } from 'so
 import { z } from 'zod';
 import type { PartHeard, Segment } from './answer.ts';
 
-/** What OpenAI's server takes; the form around it is no part of it. */
+/** OpenAI's limit, without the form around the file. */
 const LARGEST_PART_BYTES = 25_000_000;
 
 const Heard = z.object({
@@ -16,10 +16,10 @@ const Heard = z.object({
   segments: z.array(z.object({ start: z.number(), end: z.number(), text: z.string() })),
 });
 
-/** As it is kept: what was heard of the first parts, in order. */
+/** As stored: the text of the first parts, in order. */
 export const Recording = z.object({
   version: z.literal(1),
-  /** Where its samples begin in the WAV file, bytes. */
+  /** Where its samples start in the WAV file, bytes. */
   dataAt: z.int().min(0),
   samples: z.int().min(0),
   parts: z.array(z.object({ from: z.int().min(0), to: z.int().min(0) })),
@@ -28,8 +28,8 @@ export const Recording = z.object({
 export type Recording = z.infer<typeof Recording>;
 
 /**
- * @param wav the bytes of a WAV file: 16 kHz, mono, 16 bits. None of them are kept.
- * @param mostBytes of a part; default what OpenAI's server takes
+ * @param wav bytes of a WAV file: 16 kHz, mono, 16 bits; not kept
+ * @param mostBytes of a part; default OpenAI's limit
  */
 export async function openRecording(
   wav: AsyncIterable<Buffer>,
@@ -41,13 +41,13 @@ export async function openRecording(
 
 interface RecordingPart {
   readonly stretch: Stretch;
-  /** Where it lies in the WAV file, bytes. */
+  /** Its offset in the WAV file, bytes. */
   readonly at: number;
   readonly bytes: number;
   readonly seconds: number;
 }
 
-/** The first part that was not heard yet; undefined when all were. */
+/** The first untranscribed part; undefined if there is none. */
 export function nextPart({ parts, heard, dataAt, samples }: Recording): RecordingPart | undefined {
   const stretch = parts[heard.length];
   if (stretch === undefined) return undefined;
@@ -61,18 +61,18 @@ export function withHeard(recording: Recording, { language, segments }: PartHear
 
 /** On the source's clock. */
 export interface Transcript {
-  /** BCP 47; null where it is not known. */
+  /** BCP 47; null if unknown. */
   readonly language: string | null;
-  /** Of the audio, spoken or silent. */
+  /** Of the audio, including silence. */
   readonly durationSeconds: number;
-  /** In the order in which they begin. */
+  /** Ordered by start. */
   readonly segments: readonly Segment[];
 }
 
 /**
- * What was heard of all parts.
- * @param startOffsetSeconds where the recording begins on the source's clock
- * @param language what was asked for, if anything was
+ * The transcript of all parts.
+ * @param startOffsetSeconds start of the recording on the source's clock
+ * @param language as requested, if any
  */
 export function transcriptOf(
   { parts, heard, samples }: Recording,
@@ -91,9 +91,9 @@ export function transcriptOf(
 }
 
 /**
- * Parts that follow one another without a gap and without an overlap, so that no word is lost or said twice: cut in the longest pause of the last third of
- * what fits, without a pause in the quietest 20 ms.
- * @param levels of the whole, a window for each 20 ms
+ * Consecutive parts without gap or overlap, so that no word is lost or repeated: cut in the longest
+ * pause in the last third of the limit, or else in the quietest 20 ms.
+ * @param levels of the whole recording, a window for each 20 ms
  * @param most windows of a part, 1 or more
  */
 export function partsOf(levels: Levels, most: number): Stretch[] {
@@ -102,7 +102,7 @@ export function partsOf(levels: Levels, most: number): Stretch[] {
   if (levels.length > most) {
     const pauses = pausesIn(levels);
     while (levels.length - from > most) {
-      // One window at least, or it would never end.
+      // At least one window, or the loop would not end.
       const to = Math.max(from + 1, cutBefore(levels, pauses, from, from + most));
       parts.push({ from, to });
       from = to;
@@ -112,10 +112,10 @@ export function partsOf(levels: Levels, most: number): Stretch[] {
   return parts;
 }
 
-/** A thousandth of a second, as subtitles have it. */
+/** To a millisecond, as in subtitles. */
 const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000;
 
-/** The language in which most was said. */
+/** The language of the longest text. */
 function mostHeard(parts: readonly PartHeard[]): string | null {
   const said = new Map<string, number>();
   for (const { language, segments } of parts) {

@@ -1,10 +1,10 @@
-/** A transcript as the text of a file: WebVTT, SubRip, JSON, or the words alone (pure). */
+/** Formats a transcript as WebVTT, SubRip, JSON or plain text (pure). */
 
 import type { Subtitles } from 'soundpost-contract/transcripts';
 import type { Segment } from './answer.ts';
 import type { Transcript } from './recording.ts';
 
-/** The file's content, to be written as UTF-8. Without speech it is a valid file without subtitles. */
+/** The file's content, for UTF-8. Without speech it is a valid, empty file. */
 export function writeSubtitles(transcript: Transcript, subtitles: Subtitles): string {
   return writers[subtitles](transcript);
 }
@@ -17,7 +17,7 @@ const writers: Readonly<Record<Subtitles, (transcript: Transcript) => string>> =
   txt: ({ segments }) => (segments.length === 0 ? '' : `${plainText(segments)}\n`),
 };
 
-/** WebVTT, W3C, 4.1: a cue's text holds no `-->`, and `&`, `<` and `>` are written as references. */
+/** WebVTT, W3C, 4.1: a cue's text has no `-->`; `&`, `<` and `>` become references. */
 function vttCue({ start, end, lines }: Cue): string {
   const text = lines
     .map((line) => line.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;'))
@@ -25,7 +25,7 @@ function vttCue({ start, end, lines }: Cue): string {
   return `${timeOf(start, '.')} --> ${timeOf(end, '.')}\n${text}\n`;
 }
 
-/** Its readers take `<b>` for bold and `{\an8}` for a place on the screen, and nothing makes them take it for text. */
+/** SubRip has no escapes: players read `<b>` as bold and `{\an8}` as a position. */
 function srtCue({ start, end, lines }: Cue, index: number): string {
   const text = lines
     .map((line) =>
@@ -46,7 +46,7 @@ function timeOf(seconds: number, point: '.' | ','): string {
   return `${two(hours)}:${two(minutes)}:${two(Math.floor(rest / 1000))}${point}${String(rest % 1000).padStart(3, '0')}`;
 }
 
-/** From this on a silence parts two paragraphs. */
+/** A longer silence starts a new paragraph. */
 const PARAGRAPH_SECONDS = 2;
 
 function plainText(segments: readonly Segment[]): string {
@@ -60,10 +60,10 @@ function plainText(segments: readonly Segment[]): string {
   return text;
 }
 
-/** Characters of a line and lines of a subtitle, as broadcasters have them (BBC and Netflix guidelines: 37 to 42). */
+/** Characters per line and lines per subtitle (BBC and Netflix guidelines: 37 to 42). */
 const LINE_WIDTH = 42;
 const CUE_WIDTH = 2 * LINE_WIDTH;
-/** Players show nothing of a subtitle without length. */
+/** Players skip a subtitle without duration. */
 const SHORTEST_SECONDS = 0.001;
 
 interface Cue {
@@ -74,7 +74,7 @@ interface Cue {
   readonly lines: readonly string[];
 }
 
-/** The time of a segment is shared out by the length of what is shown. */
+/** Splits a segment's time by the length of the displayed text. */
 export function cuesOf(segments: readonly Segment[]): Cue[] {
   return segments.flatMap(({ start, end, text }) => {
     const shown = split(text);
@@ -114,7 +114,7 @@ function linesOf(text: string): string[] {
   return [text.slice(0, at).trim(), text.slice(at).trim()].filter((line) => line !== '');
 }
 
-/** Characters of East Asia take the room of two (Unicode Standard Annex 11, wide and fullwidth). */
+/** East Asian characters are twice as wide (Unicode Standard Annex 11, wide and fullwidth). */
 const WIDE = /[\u1100-\u115f\u2e80-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60]/u;
 
 function widthOf(text: string): number {
@@ -126,16 +126,16 @@ function widthOf(text: string): number {
 const words = new Intl.Segmenter(undefined, { granularity: 'word' });
 const characters = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
-/** How good a place is: after a sentence, after a part of one, between words. */
+/** How good a break is: after a sentence, after a clause, between words. */
 function rankOf(before: string): number {
   if (/[.!?…。！？]["'”’»)]?\s*$/u.test(before)) return 2;
   return /[,;:–—、，；：]["'”’»)]?\s*$/u.test(before) ? 1 : 0;
 }
 
 /**
- * Where a text is broken, as an index of it: after a sentence or a part of one where that is in the second half of what fits, else between the words
- * nearest to `wanted`; inside a word that does not fit by itself.
- * @param most what fits
+ * Index at which to break a text: after a sentence or clause in the second half of the limit, else
+ * between words nearest to `wanted`; inside a word only if it does not fit.
+ * @param most limit of characters
  */
 function breakOf(text: string, most: number, wanted: number): number {
   let best: { readonly at: number; readonly rank: number; readonly off: number } | undefined;
@@ -153,7 +153,7 @@ function breakOf(text: string, most: number, wanted: number): number {
   return best?.at ?? insideWord(text, most);
 }
 
-/** Where there is a space, or, in writing without spaces, between words that no mark follows. */
+/** At a space, or in scripts without spaces between words not followed by a mark. */
 function isBetweenWords(before: string, after: string): boolean {
   return /\s$/u.test(before) || (WIDE.test([...before].at(-1) ?? '') && /^[\p{L}\p{N}]/u.test(after));
 }

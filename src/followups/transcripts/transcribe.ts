@@ -1,4 +1,4 @@
-/** A whole recording at once, for whoever waits for its transcript: the command line without a service. */
+/** Transcribes a whole recording at once, for the command line without a service. */
 import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { writePcm } from 'soundpost-media/notes/pcm-file';
@@ -9,20 +9,20 @@ interface TranscribeOptions {
   readonly transcriber: Transcriber;
   /** WAV: 16 kHz, mono, 16 bits. */
   readonly path: string;
-  /** A folder for parts. */
+  /** A folder for the parts. */
   readonly workspace: string;
-  /** Where it begins on the source's clock, seconds. */
+  /** Its start on the source's clock, seconds. */
   readonly startOffsetSeconds: number;
-  /** BCP 47; undefined: the transcriber finds out. */
+  /** BCP 47; undefined: the transcriber detects it. */
   readonly language?: string | undefined;
   readonly signal: AbortSignal;
-  /** Of a part; default what OpenAI's server takes. */
+  /** Of a part; default OpenAI's limit. */
   readonly mostPartBytes?: number;
-  /** How much was heard, 0 … 1. */
+  /** Transcribed share, 0 … 1. */
   readonly onProgress?: (fraction: number) => void;
 }
 
-/** @throws at the first part that the transcriber does not do, with its words; the signal's reason */
+/** @throws the transcriber's error for the first failed part; the signal's reason */
 export async function transcribe(options: TranscribeOptions): Promise<Transcript> {
   const { transcriber, path, workspace, language, signal, mostPartBytes, onProgress } = options;
   let recording = await openRecording(createReadStream(path, { signal }), mostPartBytes);

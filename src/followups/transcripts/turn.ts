@@ -1,4 +1,4 @@
-/** A try of a transcript: a part is heard, and after the last the text written (decisions A8). */
+/** An attempt: transcribes a part, and after the last one writes the text (decisions A8). */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -22,10 +22,10 @@ import { nextPart, openRecording, Recording, transcriptOf, withHeard } from './r
 import { writeSubtitles } from './subtitles.ts';
 
 export interface TranscriptServices {
-  /** Undefined: none is set up here; what was accepted while there was one is tried for a day. */
+  /** Undefined: none is configured; transcripts accepted before are retried for a day. */
   readonly transcriber: Transcriber | undefined;
   readonly storage: Storage;
-  /** For what the storage is asked for: waits while it is away. */
+  /** For storage operations: retries while the storage is down. */
   readonly retryUntilUp: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
   readonly workspaces: Workspaces;
   /** How long the text is kept. */
@@ -34,13 +34,13 @@ export interface TranscriptServices {
   readonly logger: Logger;
   readonly observer?: Observer;
   readonly tracing?: Tracing;
-  /** Of a part; default what OpenAI's server takes. */
+  /** Of a part; default OpenAI's limit. */
   readonly mostPartBytes?: number;
 }
 
 type Turn = Tried<TranscriptOutcome>;
 
-/** @throws the reason of `signal` when that aborts; then nothing has happened */
+/** @throws the reason of `signal` when it aborts; then nothing has happened */
 export async function takeTurn(
   audio: TranscriptAudio,
   payload: TranscriptPayload,
@@ -59,7 +59,7 @@ export async function takeTurn(
   }
 }
 
-/** What each step of a turn needs. */
+/** Shared by the steps of an attempt. */
 interface TurnOf {
   readonly audio: TranscriptAudio;
   readonly payload: TranscriptPayload;
@@ -103,7 +103,7 @@ async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
     : { ...(await write(workspace, recording, turn)), ...heard };
 }
 
-/** Answers whether the audio is still there. */
+/** Answers whether the audio still exists. */
 async function writePart(
   path: string,
   { at, bytes }: NonNullable<ReturnType<typeof nextPart>>,
@@ -120,7 +120,7 @@ async function writePart(
   return true;
 }
 
-/** The text of all that was heard. */
+/** The text of the whole transcript. */
 async function write(
   workspace: string,
   recording: Recording,
@@ -136,7 +136,7 @@ async function write(
     storage.publish(written, besideAudio(audio).text),
   );
   if ((await audioOf(jobId, name, services)) === undefined) {
-    // The files of the job were erased meanwhile: this one was not there to be erased with them.
+    // The job's files were erased while this one was written: erase it too.
     await retryUntilUp(signal, () => storage.remove(key));
     return gone();
   }
@@ -156,7 +156,7 @@ async function write(
   return { outcome: 'done', result: { status: 'completed', file } };
 }
 
-/** What the transcript was made of is of no use when it has ended. */
+/** After its end, a transcript's audio is useless. */
 export async function removeTranscriptAudio(
   { jobId, name }: TranscriptPayload,
   { storage, readJob }: Pick<TranscriptServices, 'storage' | 'readJob'>,
@@ -167,7 +167,7 @@ export async function removeTranscriptAudio(
   await Promise.all([audio.storageKey, besideAudio(audio).heard].map((key) => storage.remove(key)));
 }
 
-/** Undefined when the job or its files are gone. */
+/** Undefined if the job or its files are gone. */
 export async function audioOf(
   jobId: string,
   name: string,
@@ -227,7 +227,7 @@ function again(error: string, { last }: Attempt, retryAfterSeconds?: number): Tu
   return last ? failed(error) : { outcome: 'retry', error, retryAfterSeconds };
 }
 
-/** @param details holds no address: callers see it */
+/** @param details without addresses, because callers see it */
 export function failed(details: string): Turn {
   const error = { code: 'TRANSCRIPT_FAILED', message: 'the transcript could not be made', details } as const;
   return { outcome: 'done', result: { status: 'failed', error }, error: details };

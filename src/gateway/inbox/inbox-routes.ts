@@ -1,4 +1,4 @@
-/** The data behind the inbox page. The page is the only client, so this is no part of the gateway's contract. */
+/** Data for the inbox page, its only client; not part of the gateway's contract. */
 
 import { existsSync } from 'node:fs';
 import type { RequestHandler, Response, Router } from 'express';
@@ -24,7 +24,7 @@ import type { GatewayServices } from '../services.ts';
 import { peopleRoutes } from './people-routes.ts';
 import type { Viewers } from './viewer.ts';
 
-/** Anybody may ask for a session, so nobody is listened to for long. */
+/** Anyone can request a session, so its body is small. */
 const MAX_REDEEM_BYTES = 4096;
 
 export function inboxRoutes(services: GatewayServices): Router {
@@ -79,12 +79,12 @@ export function inboxRoutes(services: GatewayServices): Router {
   return router;
 }
 
-// What the inbox page shows of chats and messages.
+// Data that the inbox page shows of chats and messages.
 
-/** A page shows this many of a chat's last messages. */
+/** Messages shown of a chat. */
 const PAGE_MESSAGES = 200;
 
-/** Chats with messages first, the newest at the top; then the rest of the address book. */
+/** Chats with messages first, newest at the top; then the rest of the address book. */
 async function chatViews(instance: Instance, session: Session, log: MessageLog): Promise<InboxChat[]> {
   const chats = await listChats(instance, session, log);
   return Promise.all(
@@ -123,16 +123,16 @@ function messageView({
   };
 }
 
-// `GET /inbox/api/events`: what happens, as Server-Sent Events (WHATWG HTML, 9.2).
+// `GET /inbox/api/events`: live events, as Server-Sent Events (WHATWG HTML, 9.2).
 
 interface EventFeedOptions {
   readonly viewers: Viewers;
   readonly events: EventReader;
-  /** Aborted when the gateway stops: open feeds end, and pages come back to whoever follows. */
+  /** Aborted when the gateway stops: feeds end, and pages reconnect to its successor. */
   readonly closing: AbortSignal;
 }
 
-/** Proxies close what is silent for longer; also how late a withdrawn key is noticed. */
+/** Proxies close connections silent for longer; also the delay to notice a revoked key. */
 const HEARTBEAT_MS = 15_000;
 const STREAM_ID = /^\d{1,20}-\d{1,20}$/;
 
@@ -141,12 +141,12 @@ function eventFeed({ viewers, events, closing }: EventFeedOptions): RequestHandl
     const visible = viewers.visibleTo(request);
     response.status(200).set({
       'Content-Type': 'text/event-stream; charset=utf-8',
-      // nginx would hold the events back.
+      // nginx would buffer the events.
       'X-Accel-Buffering': 'no',
     });
     const waiting: LiveEvent[] = [];
     let live = false;
-    // Listening begins before the replay, so that nothing falls between the two.
+    // Listening starts before the replay, so no event is missed.
     const stop = events.listen((event) => {
       if (live) {
         send(response, event, visible);
@@ -186,18 +186,18 @@ function send(response: Response, event: LiveEvent, visible: ReturnType<Viewers[
   if (visible !== 'all' && !visible.has(event.instanceId)) {
     return;
   }
-  // The envelope is one line of JSON, so it needs no splitting into several data lines.
+  // The envelope is a single line of JSON and needs a single data line.
   response.write(
     `id: ${event.id}\nevent: ${event.event}\ndata: {"instanceId":${JSON.stringify(event.instanceId)},"envelope":${event.envelope}}\n\n`,
   );
 }
 
-// The files of the inbox page, which `script/build-web.ts` makes of web/inbox. Everything that they
-// show comes from the data routes.
+// Files of the inbox page, built from web/inbox by `script/build-web.ts`. Their content comes from
+// the data routes.
 
 const PAGE = new URL('../../../web/dist/inbox/', import.meta.url);
 
-/** @throws where the page was not built */
+/** @throws if the page has not been built */
 export function inboxPage(): Router {
   if (!existsSync(PAGE)) {
     throw new Error('web/dist is missing, which the voice inbox is served from: script/bootstrap builds it');
@@ -206,7 +206,7 @@ export function inboxPage(): Router {
   const files = new Map(filesIn(PAGE, ''));
   const page = staticFiles(new Map([['', new URL('index.html', PAGE)]]));
   router.get('/', (request, response, next) => {
-    // The page's addresses are relative to its own, so that a proxy may put it anywhere; a slash would shift them.
+    // The page uses relative addresses, to work below any path; a trailing slash would break them.
     if (/\/inbox\/(\?|$)/.test(request.originalUrl)) {
       const query = request.originalUrl.split('?')[1];
       response.redirect(308, `../inbox${query === undefined ? '' : `?${query}`}`);

@@ -1,4 +1,4 @@
-/** Playing the other side of a chat in the inbox: what the people of the loopback network do. */
+/** Plays the other side of a chat in the inbox: the people of the loopback network. */
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -21,7 +21,7 @@ import { newRouter } from 'soundpost-kit/http/routes';
 import { jsonBody } from '../middleware/json-body.ts';
 import type { GatewayServices } from '../services.ts';
 
-/** A recording of the page's microphone; some minutes. */
+/** A recording from the page's microphone, of some minutes. */
 const MAX_RECORDING_BYTES = 16 * 1024 * 1024;
 const RECORDING_TIMEOUT_MS = 60_000;
 
@@ -109,7 +109,7 @@ const isSound = (request: Request): boolean => request.is(['audio/*', 'video/*']
 const jsonUnlessSound: RequestHandler = (request, response, next) =>
   isSound(request) ? next() : jsonBody(request, response, next);
 
-/** A text, or the bytes of a recording with who speaks in the query. */
+/** A text, or a recording's bytes with its speaker in the query. */
 async function readReply(
   request: Request,
   services: GatewayServices,

@@ -1,4 +1,4 @@
-/** Who looks into the inbox, and what they may see. */
+/** Access to the inbox, and which instances are visible. */
 import type { Request, RequestHandler } from 'express';
 import { type Instance, type Instances, instanceNotFound } from 'soundpost-chat/instances';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
@@ -7,7 +7,7 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import { type Access, unauthorized, type WrongKeys } from '../middleware/access.ts';
 import { noteKey } from '../middleware/request-log.ts';
 
-/** Ids of the instances that may be seen. */
+/** Ids of the visible instances. */
 type Visible = 'all' | ReadonlySet<string>;
 
 interface ViewersOptions {
@@ -25,7 +25,7 @@ export class Viewers {
     this.#options = options;
   }
 
-  /** Refuses whoever has neither a key nor a session. */
+  /** Rejects callers without a key or a session. */
   readonly require: RequestHandler = async (request, _response, next) => {
     const visible = await this.identify(request);
     if (visible === undefined) {
@@ -35,7 +35,7 @@ export class Viewers {
     next();
   };
 
-  /** What this request may see now; undefined for nothing. */
+  /** What this request can see; undefined for nothing. */
   async identify(request: Request): Promise<Visible | undefined> {
     const { inboxSessions, access, wrongKeys } = this.#options;
     const session = /^Bearer (\S{1,128})$/.exec(request.get('authorization') ?? '')?.[1];
@@ -65,7 +65,7 @@ export class Viewers {
     return visible === 'all' ? all : all.filter(({ id }) => visible.has(id));
   }
 
-  /** The instance of the path. One that may not be seen answers as one that does not exist. */
+  /** The instance in the path; a hidden one is answered like one that does not exist. */
   async instance(request: Request): Promise<Instance> {
     const visible = this.visibleTo(request);
     const instance = await this.#options.instances.find(String(request.params.instance));
@@ -76,9 +76,8 @@ export class Viewers {
   }
 }
 
-// Who may look into the voice inbox: whoever has the gateway's key or an instance's token, or came
-// by a one-time link. The link's code is good for 10 minutes and one use, and is exchanged for a
-// session that opens the inbox only.
+// The inbox opens for the gateway's key, an instance's token or a one-time link. The link's code is
+// valid for 10 minutes and one use; it is exchanged for a session of the inbox only.
 
 const CODE_SECONDS = 10 * 60;
 const SESSION_SECONDS = 12 * 60 * 60;
@@ -92,16 +91,16 @@ export class InboxSessions {
     this.#hasher = hasher;
   }
 
-  /** A code for `/inbox?code=…`; only its hash is kept. */
+  /** A code for `/inbox?code=…`; only its hash is stored. */
   async createCode(): Promise<string> {
     const code = randomToken();
     await this.#redis.set(this.#codeKey(code), '1', 'EX', CODE_SECONDS);
     return code;
   }
 
-  /** The session for a code, or undefined when the code is unknown, used or too old. */
+  /** A session for the code; undefined if it is unknown, used or expired. */
   async redeem(code: string): Promise<string | undefined> {
-    // GETDEL: of two who come with the same code one gets the session.
+    // GETDEL: of two callers with a code, one gets the session.
     if ((await this.#redis.getdel(this.#codeKey(code))) === null) {
       return undefined;
     }

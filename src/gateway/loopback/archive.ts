@@ -1,11 +1,11 @@
-/** What the network remembers of each account and group, for instances that ask for the full history. */
+/** The network's history of accounts and groups, for instances that request it in full. */
 
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 
-/** Messages kept of one account or group. */
+/** Messages kept for each account or group. */
 const LONGEST_ARCHIVE = 1000;
 const archiveKey = (digits: string): string => gatewayKey('loopback', 'archive', digits);
 
@@ -15,13 +15,13 @@ export class Archive {
   readonly #redis: Redis;
   readonly #keepSeconds: number;
 
-  /** @param keepSeconds not longer than the media of the messages */
+  /** @param keepSeconds not longer than the messages' media are kept */
   constructor(redis: Redis, keepSeconds: number) {
     this.#redis = redis;
     this.#keepSeconds = Math.ceil(keepSeconds);
   }
 
-  /** @param owners digits of the accounts, or of the group, that it belongs to */
+  /** @param owners digits of the accounts, or of the group */
   async keep(owners: readonly string[], message: unknown): Promise<void> {
     await keepScript.run(this.#redis, owners.map(archiveKey), [
       JSON.stringify(message),

@@ -1,6 +1,6 @@
 /**
- * Who is on the loopback network: three people and the gateway's own instances, their address books, and whom each has
- * blocked. Kept in Redis, so that every process of the gateway is on the same network and a restart changes nothing.
+ * The loopback network: three people and the gateway's instances, with address books and blocked
+ * contacts. Stored in Redis, so every process sees the same network, also after a restart.
  */
 
 import type { Instance } from 'soundpost-chat/instances';
@@ -11,24 +11,24 @@ import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { GROUPS, type Group, newInviteCode } from './groups.ts';
 
-// How the network writes numbers.
+// The network's form of numbers.
 
 export const suffixes = { person: 'people.loopback', group: 'groups.loopback' } as const;
 
 export const personJid = (digits: string): string => `${digits}@${suffixes.person}`;
 export const groupJid = (digits: string): string => `${digits}@${suffixes.group}`;
 export const isGroupJid = (jid: string): boolean => jid.endsWith(`@${suffixes.group}`);
-/** The number part of a JID of this network. */
+/** The number in a JID of this network. */
 export const digitsOf = (jid: string): string => jid.slice(0, jid.indexOf('@'));
 
-/** 202-555-01XX is set aside for fiction by the North American Numbering Plan, so these can be nobody's. */
+/** The North American Numbering Plan reserves 202-555-01XX for fiction. */
 const people = [
   { digits: '12025550101', name: 'Ada Lovelace' },
   { digits: '12025550102', name: 'Hedy Lamarr' },
   { digits: '12025550103', name: 'Nikola Tesla' },
 ] as const;
 
-/** Country code 999 is reserved by the ITU (E.164 list): no telephone can have an instance's number. */
+/** The ITU reserves country code 999 (E.164): no telephone has an instance's number. */
 const FIRST_INSTANCE_NUMBER = 99_900_000_000;
 const FIRST_GROUP_NUMBER = 120_363_000_000_000_000n;
 
@@ -36,13 +36,13 @@ const Member = z.object({ name: z.string(), instanceId: z.string().nullable() })
 type Member = z.infer<typeof Member>;
 
 const Place = z.object({ digits: z.string(), groups: z.array(z.string()), contacts: z.array(z.string()) });
-/** Where an instance stands on the network: its number, its groups and its address book. */
+/** An instance on the network: its number, groups and address book. */
 type Place = z.infer<typeof Place>;
 
 const MEMBERS = gatewayKey('loopback', 'members');
 const PLACES = gatewayKey('loopback', 'places');
 const COUNTER = gatewayKey('loopback', 'counter');
-/** Digits of those who show that they are there. */
+/** Digits of those shown as available. */
 const AVAILABLE = gatewayKey('loopback', 'available');
 const blockedKey = (digits: string): string => gatewayKey('loopback', 'blocked', digits);
 const placeOf = (instanceId: string) => ({ key: PLACES, field: instanceId, schema: Place });
@@ -71,7 +71,7 @@ export class Directory {
     return readRecord(this.#redis, { key: MEMBERS, field: digits, schema: Member });
   }
 
-  /** Digits and instance of everybody on the network who is an instance. */
+  /** Digits and ids of all instances on the network. */
   async instances(): Promise<{ digits: string; instanceId: string }[]> {
     const all = await this.#redis.hgetall(MEMBERS);
     return Object.entries(all).flatMap(([digits, stored]) => {
@@ -94,12 +94,12 @@ export class Directory {
     return new Set(await this.#redis.smembers(blockedKey(digits)));
   }
 
-  /** Nothing passes between two of whom one has blocked the other. */
+  /** Whether one has blocked the other: then nothing passes between them. */
   async apart(digits: string, other: string): Promise<boolean> {
     return (await this.hasBlocked(digits, other)) || (await this.hasBlocked(other, digits));
   }
 
-  /** Answers whether that is new. */
+  /** Answers whether this changed anything. */
   async setAvailable(digits: string, available: boolean): Promise<boolean> {
     const changed = available
       ? await this.#redis.sadd(AVAILABLE, digits)
@@ -166,7 +166,7 @@ export class Directory {
     return (await this.member(digits))?.name ?? digits;
   }
 
-  /** Everybody and every group of an address book, as JIDs with names. */
+  /** Everyone and every group in an address book, as JIDs with names. */
   async addressBook(place: Place): Promise<{ jid: string; digits: string; name: string }[]> {
     const found = await Promise.all(
       place.contacts.map(async (digits) => {

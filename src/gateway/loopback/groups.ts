@@ -1,4 +1,4 @@
-/** The groups of the loopback network: who is in them, and the codes that let others in. */
+/** Groups of the loopback network: members and invite codes. */
 import { randomBytes } from 'node:crypto';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { changeRecord, readRecord } from 'soundpost-chat/redis-record';
@@ -11,7 +11,7 @@ const Participant = z.object({ digits: z.string(), admin: z.enum(['superadmin', 
 const Group = z.object({
   subject: z.string(),
   participants: z.array(Participant),
-  /** Groups made before there were codes get one when it is first asked for. */
+  /** Groups older than codes get one on demand. */
   inviteCode: z.string().optional(),
 });
 export type Group = z.infer<typeof Group>;
@@ -19,7 +19,7 @@ export type Group = z.infer<typeof Group>;
 export const GROUPS = gatewayKey('loopback', 'groups');
 const groupOf = (digits: string) => ({ key: GROUPS, field: digits, schema: Group });
 
-/** Names its group, so that redeeming needs no index, and is of no use without the random part. */
+/** Contains its group, so redeeming needs no index; useless without the random part. */
 export function newInviteCode(groupDigits: string): string {
   const group = Buffer.from(BigInt(groupDigits).toString(16).padStart(16, '0'), 'hex');
   return Buffer.concat([group, randomBytes(12)]).toString('base64url');
@@ -41,7 +41,7 @@ export class Groups {
     return readRecord(this.#redis, groupOf(digits));
   }
 
-  /** The code that is good now. @param renew makes the one until now useless */
+  /** The current code. @param renew replaces it and revokes the old one */
   async inviteCode(digits: string, renew: boolean): Promise<string> {
     const group = await changeRecord(this.#redis, groupOf(digits), (known) => ({
       ...known,
@@ -53,7 +53,7 @@ export class Groups {
     return group.inviteCode;
   }
 
-  /** Lets somebody in. Answers the group's digits and whether that is new. Throws group_not_found. */
+  /** Adds a member. Answers the group's digits and whether it is new. Throws group_not_found. */
   async enter(code: string, digits: string): Promise<{ groupDigits: string; isNew: boolean }> {
     const groupDigits = groupOfCode(code);
     let isNew = false;
@@ -73,7 +73,7 @@ export class Groups {
     return { groupDigits, isNew };
   }
 
-  /** Whoever owned it takes it along; whoever was in it is in it no more. */
+  /** Removes a member; if it is the owner, deletes the group. */
   async leave(groupDigits: string, digits: string): Promise<void> {
     const group = await this.find(groupDigits);
     const owner = group?.participants.find(({ admin }) => admin === 'superadmin')?.digits;

@@ -131,7 +131,7 @@ export class LoopbackSession implements Session {
       from: { instanceId: instance.id, digits, name: instance.name },
       to: { digits: digitsOf(chat.jid), isGroup: chat.isGroup },
       timestampSeconds: nowSeconds(),
-      // Only the text travels; what it becomes is for the receiver's copy of the message to say.
+      // Only the text travels; the receiver's copy determines its form.
       content: { conversation: text },
       context: plainContext,
       isEdit: true,
@@ -191,10 +191,10 @@ export class LoopbackSession implements Session {
   async acceptInvite(inviteCode: string): Promise<{ groupJid: string }> {
     const { groups, directory, digits, instance } = this.#parts;
     const { groupDigits, isNew } = await groups.enter(inviteCode, digits);
-    // Also when it is not new: a process may have died between the two.
+    // Repeated even if it is not new: a process may have died before this call.
     await directory.enterGroup(instance, groupDigits);
     if (isNew) {
-      await this.#tellEntered(groupDigits);
+      await this.#announceEntry(groupDigits);
       await this.#syncHistory();
     }
     return { groupJid: groupJid(groupDigits) };
@@ -211,9 +211,9 @@ export class LoopbackSession implements Session {
       profile: 'all',
       status: 'all',
       online: alwaysOnline ? 'all' : 'match_last_seen',
-      // Nobody on this network learns when somebody was last there.
+      // This network does not share when someone was last online.
       last: 'none',
-      // An invitation lets an instance in only when it accepts it.
+      // An invitation only takes effect when the instance accepts it.
       groupadd: 'none',
     };
   }
@@ -239,8 +239,8 @@ export class LoopbackSession implements Session {
     });
   }
 
-  /** To every instance in the group, this one too. */
-  async #tellEntered(groupDigits: string): Promise<void> {
+  /** Notifies every instance in the group, including this one. */
+  async #announceEntry(groupDigits: string): Promise<void> {
     const { groups, directory, reports } = this.#parts;
     for (const { digits } of (await groups.find(groupDigits))?.participants ?? []) {
       const member = await directory.member(digits);

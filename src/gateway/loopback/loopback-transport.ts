@@ -1,4 +1,4 @@
-/** The gateway's own small chat network as a transport: for trying out, for tests, and for the voice inbox. */
+/** The gateway's own small chat network as a transport: for trials, tests and the voice inbox. */
 import type { Logger } from 'soundpost-base/logger';
 import type { Instances } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
@@ -16,9 +16,9 @@ interface LoopbackOptions {
   readonly redis: Redis;
   readonly log: MessageLog;
   readonly instances: Instances;
-  /** Absolute base of invitations, without a slash at the end. */
+  /** Absolute base of invitations without trailing slash. */
   readonly publicUrl: string;
-  /** How long the network remembers messages, seconds. */
+  /** How long the network keeps messages, seconds. */
   readonly keepSeconds: number;
   readonly lease: Lease;
   readonly logger: Logger;
@@ -56,7 +56,7 @@ export function createLoopbackTransport(options: LoopbackOptions): Transport {
         isAway: await relay.isAway(place.digits),
       });
       if (connect) {
-        // Not awaited: what waits for the instance is told to the gateway, which waits for this very session.
+        // Not awaited: reporting waiting messages calls the gateway, which awaits this session.
         session
           .connect()
           .catch((error: unknown) =>

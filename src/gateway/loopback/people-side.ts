@@ -1,7 +1,7 @@
 /**
- * What the other side of a loopback chat does when somebody plays it in the voice inbox. For a chat with the people of
- * the network that is what they do with the instance's messages; for a chat with another instance, which has an inbox
- * of its own, it is what this instance does with the messages that it got.
+ * The other side of a loopback chat, played in the voice inbox. For the network's people that is
+ * what they do with the instance's messages; for another instance, which has an inbox of its own,
+ * it is what this instance does with the messages it received.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Instance } from 'soundpost-chat/instances';
@@ -18,7 +18,7 @@ import { type Directory, digitsOf, isGroupJid, personJid } from './directory.ts'
 import type { Groups } from './groups.ts';
 import type { Relay } from './relay.ts';
 
-/** A page of the inbox shows no more. */
+/** The inbox page shows no more. */
 const RECENT_MESSAGES = 200;
 
 interface PeopleSideOptions {
@@ -108,7 +108,7 @@ export class PeopleSide implements OtherSide {
     const person = await this.#person(jid, jid);
     const timestampSeconds = Math.floor(Date.now() / 1000);
     const callId = await calls.begin({ fromJid: person.jid, instanceId: instance.id, timestampSeconds });
-    // To whoever is blocked it seems to ring.
+    // To a blocked caller it seems to ring.
     if (!(await directory.apart(digits, digitsOf(person.jid)))) {
       await reports.callChanged(instance.id, {
         callId,
@@ -142,7 +142,7 @@ export class PeopleSide implements OtherSide {
     await directory.setBlocked(digitsOf(person.jid), digits, blocked);
   }
 
-  /** Throws unknown_recipient for whoever is not played in this chat. */
+  /** Throws unknown_recipient for someone not played in this chat. */
   async #person(chatJid: string, jid: string): Promise<Persona> {
     const person = (await this.people(chatJid)).find((candidate) => candidate.jid === jid);
     if (person === undefined) {
@@ -169,10 +169,9 @@ export class PeopleSide implements OtherSide {
   }
 }
 
-// Calls that ring on the loopback network. Nobody can answer one: they are there for rejectCall and
-// msgCall.
+// Calls on the loopback network. Nobody can answer them: they exist for rejectCall and msgCall.
 
-/** Nobody lets a telephone ring for longer. */
+/** How long a call rings. */
 const RINGS_SECONDS = 60;
 const callKey = (callId: string): string => gatewayKey('loopback', 'call', callId);
 
@@ -192,7 +191,7 @@ export class Calls {
     return callId;
   }
 
-  /** The call if it still rang. */
+  /** The call, if it is still ringing. */
   async end(callId: string): Promise<Call | undefined> {
     const stored = await this.#redis.getdel(callKey(callId));
     return stored === null ? undefined : Call.parse(JSON.parse(stored));

@@ -1,4 +1,4 @@
-/** Who sees whether an instance is there, writes or records. */
+/** Shows whether an instance is online, typing or recording. */
 import type { Instance } from 'soundpost-chat/instances';
 import type { Chat, Presence, TransportReports } from 'soundpost-chat/transport';
 import { type Directory, digitsOf, personJid } from './directory.ts';
@@ -20,7 +20,7 @@ export class Presences {
     this.#options = options;
   }
 
-  /** In one chat: to its own inbox, where the people look, and to the instances on the other side. */
+  /** In a chat: to its own inbox, where the people look, and to instances on the other side. */
   async show(chat: Chat, presence: Presence): Promise<void> {
     const { directory, reports, instance, digits } = this.#options;
     if (!chat.isGroup && (await directory.apart(digits, digitsOf(chat.jid)))) {
@@ -33,7 +33,7 @@ export class Presences {
     }
   }
 
-  /** To everybody on the network: who is there is no secret on it, but to those who are blocked. */
+  /** To everyone on the network except blocked contacts. */
   async showAvailable(available: boolean): Promise<void> {
     const { directory, digits, instance, reports } = this.#options;
     if (!(await directory.setAvailable(digits, available))) {

@@ -1,6 +1,6 @@
 /**
- * The network's own server: a message that it takes is delivered before its sender is answered, one after the other. What is for
- * an instance that is logged out waits for it.
+ * The network's server: delivers messages one at a time, before it answers their sender. Messages
+ * for a logged-out instance wait.
  */
 
 import type { Instance, Instances } from 'soundpost-chat/instances';
@@ -26,9 +26,9 @@ const Relayed = z.object({
   timestampSeconds: z.int(),
   content: MessageContent,
   context: MessageRecord.shape.context,
-  /** Whether this changes the text of the message that has the id. */
+  /** Whether this changes the text of the message with the id. */
   isEdit: z.boolean().default(false),
-  /** The only one it is still for; undefined for everybody. */
+  /** The only remaining recipient; undefined for everyone. */
   only: z.string().optional(),
 });
 type Relayed = z.infer<typeof Relayed>;
@@ -36,7 +36,7 @@ type Relayed = z.infer<typeof Relayed>;
 /** Digits of instances that are logged out. */
 const AWAY = gatewayKey('loopback', 'away');
 const waitingKey = (digits: string): string => gatewayKey('loopback', 'waiting', digits);
-/** How long the network knows a message again that is sent a second time. */
+/** How long the network recognizes a repeated message. */
 const REMEMBER_SECONDS = 48 * 60 * 60;
 
 const isKnownScript = loadFencedScript(new URL('./lua/message-is-taken.lua', import.meta.url));
@@ -56,7 +56,7 @@ type Outcome = 'delivered' | 'waiting' | 'bounced';
 export class Relay {
   readonly #options: RelayOptions;
   #reports: TransportReports | undefined;
-  /** What was begun last: no message overtakes another. */
+  /** The latest work: messages must not overtake one another. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: RelayOptions) {
@@ -68,20 +68,20 @@ export class Relay {
   }
 
   /**
-   * Resolves when the message, or the change of one, is delivered or waits for whoever is away. One message id of one sender is one
-   * message: the second time nothing happens. One that broke off in the middle is to be sent again; whoever has it already keeps it.
+   * Resolves once the message or edit is delivered, or waits for a logged-out instance. A sender's
+   * repeated id is ignored. Repeat an interrupted message: recipients who have it keep it.
    */
   accept(message: z.input<typeof Relayed>): Promise<void> {
     const relayed = Relayed.parse(message);
     return this.#inOrder(() => this.#accept(relayed));
   }
 
-  /** From now on messages for this number wait. */
+  /** Makes messages for this number wait. */
   async leave(digits: string): Promise<void> {
     await this.#inOrder(() => this.#options.redis.sadd(AWAY, digits));
   }
 
-  /** What has waited is delivered, in the order in which it came. */
+  /** Delivers waiting messages in their order. */
   async comeBack(digits: string): Promise<void> {
     const { redis } = this.#options;
     await this.#inOrder(async () => {
@@ -97,7 +97,7 @@ export class Relay {
     return (await this.#options.redis.sismember(AWAY, digits)) === 1;
   }
 
-  /** `syncFullHistory`: tells all that is kept of an instance and its groups. What it has already changes nothing. */
+  /** `syncFullHistory`: reports kept messages of an instance and its groups; known ones stay. */
   async reportHistory(instance: Instance, digits: string): Promise<void> {
     const { archive, directory } = this.#options;
     const { groups } = await directory.placeOf(instance);
@@ -105,8 +105,8 @@ export class Relay {
       for (const message of await archive.of(owner, Relayed)) {
         const fromMe = message.from.digits === digits;
         const chatJid = fromMe && !message.to.isGroup ? { chatJid: personJid(message.to.digits) } : {};
-        const told = incoming(message, { ...chatJid, fromMe, isHistory: true });
-        await this.#required().messageArrived(instance.id, told);
+        const reported = incoming(message, { ...chatJid, fromMe, isHistory: true });
+        await this.#required().messageArrived(instance.id, reported);
       }
     }
   }
@@ -163,13 +163,13 @@ export class Relay {
     return (group?.participants ?? []).map(({ digits }) => digits).filter((digits) => digits !== from.digits);
   }
 
-  /** The people's devices are always on and need no record of their own: their side of a chat is the sender's log. */
+  /** The people need no record of their own: their side of a chat is the sender's log. */
   async #handOver(message: Relayed, digits: string): Promise<Outcome> {
     const { directory, redis, lease } = this.#options;
     const { from, to } = message;
     lease.assert();
     const recipient = await directory.member(digits);
-    // In a group everybody hears everybody.
+    // In a group everyone hears everyone.
     if (recipient === undefined || (!to.isGroup && (await directory.apart(digits, from.digits)))) {
       return 'bounced';
     }
@@ -205,7 +205,7 @@ export class Relay {
     }
   }
 
-  /** Only instances are told: the people see the log of the instance. */
+  /** Only instances get statuses: the people see the instance's log. */
   async #status({ from, messageId, isEdit }: Relayed, status: MessageStatus): Promise<void> {
     if (from.instanceId !== null && !isEdit) {
       await this.#required().statusChanged(from.instanceId, messageId, status);
@@ -220,7 +220,7 @@ export class Relay {
   }
 }
 
-/** A message as it comes to an instance. */
+/** A message as its receiving instance sees it. */
 function incoming(message: Relayed, more: Partial<IncomingMessage> = {}): IncomingMessage {
   const { to, from, content } = message;
   return {

@@ -1,4 +1,4 @@
--- Moves the reader of the event stream on. Behind the fence.
+-- Advances the reader of the event stream. Behind the fence.
 -- KEYS: cursor
 -- ARGV: eventId
 -- Returns: 'OK'

@@ -1,9 +1,9 @@
--- Takes a slot for each message of an instance within its sliding window: all of them or none.
+-- Takes a slot for each message in an instance's sliding window: all or none.
 -- KEYS: slots
 -- ARGV: limit, count, nowMs, windowMs, longestWaitMs, messageId...
--- Returns: {1 or 0, when the last of them may go or would have gone}
--- A sorted set of slots by time. The earliest time for a new one is a window after the one that
--- many places back, and not before the last one.
+-- Returns: {1 or 0, the slot of the last message}
+-- A sorted set of slots by time. A new slot comes a window after the slot `limit` places back, and
+-- not before the last one.
 local slots = KEYS[1]
 local limit, count, now = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local window, longest = tonumber(ARGV[4]), tonumber(ARGV[5])

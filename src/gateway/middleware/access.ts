@@ -1,6 +1,6 @@
 /**
- * Who may do what (decisions B "Keys"): the gateway's own key opens every instance and their management, a token its
- * own instance. A refusal is the same whether the instance exists or not, and comes before anything else is looked at.
+ * Access (decisions B "Keys"): the gateway's own key opens every instance and their management, a
+ * token its own instance. A refusal comes first, and does not show whether the instance exists.
  */
 import type { Request, RequestHandler } from 'express';
 import { type Instance, type Instances, instanceNotFound } from 'soundpost-chat/instances';
@@ -13,7 +13,7 @@ import { noteKey, noteRefusal } from './request-log.ts';
 
 type Principal = { readonly kind: 'gateway' } | { readonly kind: 'instance'; readonly instance: Instance };
 
-/** No key is longer; a longer header is not worth hashing. */
+/** No key is longer, so a longer header is not hashed. */
 const LONGEST_KEY = 256;
 
 interface AccessOptions {
@@ -30,7 +30,7 @@ export class Access {
     this.#options = options;
   }
 
-  /** Refuses whoever has no valid key, for whatever path. */
+  /** Rejects requests without a valid key, on any path. */
   readonly requireKey: RequestHandler = async (request, _response, next) => {
     const principal = await this.principalOf(request);
     if (principal === undefined) {
@@ -40,7 +40,7 @@ export class Access {
     next();
   };
 
-  /** Refuses everything but the gateway's own key. */
+  /** Rejects everything but the gateway's own key. */
   requireGatewayKey(request: Request): void {
     if (this.#principals.get(request)?.kind !== 'gateway') {
       noteRefusal(request);
@@ -48,13 +48,13 @@ export class Access {
     }
   }
 
-  /** The instance whose token the caller has; undefined for the gateway's own key. */
+  /** The instance of the caller's token; undefined for the gateway's own key. */
   ownInstance(request: Request): Instance | undefined {
     const principal = this.#principals.get(request);
     return principal?.kind === 'instance' ? principal.instance : undefined;
   }
 
-  /** Finds the instance of the path for a key that opens it. */
+  /** The instance in the path, if the key opens it. */
   async requireInstance(request: Request): Promise<Instance> {
     const named = String(request.params.instance);
     const principal = this.#principals.get(request);
@@ -76,7 +76,7 @@ export class Access {
     return instance;
   }
 
-  /** Whom the request's key stands for; undefined for none and for a wrong one. Throws rate_limited. */
+  /** The owner of the request's key; undefined without a valid key. Throws rate_limited. */
   async principalOf(request: Request): Promise<Principal | undefined> {
     const { apiKey, instances, wrongKeys } = this.#options;
     const key = request.get('apikey');
@@ -90,7 +90,7 @@ export class Access {
       if (isSameSecret(key, apiKey)) {
         return { kind: 'gateway' };
       }
-      // Found by its keyed hash: how long the look-up takes says nothing about any other token.
+      // Looked up by keyed hash, so timing reveals nothing about other tokens.
       const instance = await instances.findByToken(key);
       return instance === undefined ? undefined : { kind: 'instance', instance };
     });
@@ -105,8 +105,7 @@ export function unauthorized(): GatewayError {
   return new GatewayError('unauthorized', 'apikey: is missing or does not give access to this');
 }
 
-// Wrong keys, tokens, codes and sessions by address: whoever brings too many is refused for a
-// while.
+// Wrong keys, tokens, codes and sessions by address: too many block the address for a while.
 
 export class WrongKeys {
   readonly #redis: Redis;
@@ -116,8 +115,8 @@ export class WrongKeys {
   }
 
   /**
-   * Runs what looks at a key, and counts when it knows nobody. Throws rate_limited when the address of the request has brought too many
-   * such keys; a right one is answered whatever others from its address tried.
+   * Runs a lookup of a key, and counts a miss. Throws rate_limited after too many misses from the
+   * address; a valid key is accepted whatever others there tried.
    */
   async guard<T>(request: Request, look: () => Promise<T | undefined>): Promise<T | undefined> {
     const found = await look();

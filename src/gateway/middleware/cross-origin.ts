@@ -1,8 +1,8 @@
-/** Web pages that may call the gateway: the console, and those of CORS_ORIGINS. They need its key like anybody else. */
+/** CORS for the console and for CORS_ORIGINS. Their pages need the key like anyone else. */
 import type { RequestHandler } from 'express';
 import { crossOrigin } from 'soundpost-kit/http/cross-origin';
 
-/** Any other page is answered as if it had not said where it comes from. */
+/** Other origins are answered without CORS headers. */
 export function gatewayFromElsewhere(origins: readonly string[]): RequestHandler {
   const answer = crossOrigin({
     origins,

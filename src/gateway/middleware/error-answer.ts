@@ -1,4 +1,4 @@
-/** The one place where an error becomes an HTTP answer; its status comes from the catalogue. */
+/** The only place that turns errors into HTTP answers; the catalogue gives the status. */
 import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Logger } from 'soundpost-base/logger';
@@ -16,12 +16,12 @@ import { requestId } from './request-log.ts';
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** Nothing that whoever runs the gateway could mend. */
+/** Not for the operator to fix. */
 const EXPECTED: ReadonlySet<GatewayErrorCode> = new Set(['unsupported', 'standby']);
 
 interface ErrorAnswerOptions {
   readonly logger: Logger;
-  /** Whether Redis answers: what fails while it does not is nobody's fault but the service's. */
+  /** Whether Redis answers; failures while it does not are the service's. */
   readonly redisReady: () => boolean;
 }
 
@@ -33,7 +33,7 @@ export function errorAnswer({ logger, redisReady }: ErrorAnswerOptions): ErrorRe
       logger.error({ err: error, requestId: requestId(request), code: shown.code }, 'request failed');
     }
     if (response.headersSent) {
-      // Too late for an answer; express breaks the connection off, so that nobody takes the rest for a whole one.
+      // Too late for an answer: express cuts the connection, so that it is not taken for complete.
       return next(error);
     }
     if (shown.retryAfterSeconds !== undefined) {
@@ -55,7 +55,7 @@ export const notFound: RequestHandler = () => {
   throw new GatewayError('not_found', 'there is nothing at this path');
 };
 
-/** For the end of a route: the path exists, the method does not. */
+/** Ends a route: the path exists, the method does not. */
 export function otherMethods(allowed: string): RequestHandler {
   return (_request, response) => refuseMethod(response, allowed);
 }
@@ -65,12 +65,12 @@ export function refuseMethod(response: Response, allowed: string): never {
   throw new GatewayError('method_not_allowed', `this path takes ${allowed}`);
 }
 
-/** What express and body-parser throw: `type` names the fault, `status` is the client's. */
+/** Errors of express and body-parser: `type` names the fault, `status` is the client's. */
 const HttpError = z.object({
   status: z.int().min(400).max(499),
   type: z.string().optional(),
   message: z.string(),
-  /** Bytes that a body may have. */
+  /** Largest body, bytes. */
   limit: z.number().default(0),
 });
 
@@ -117,7 +117,7 @@ function inWords(bytes: number): string {
   return bytes < MIB ? `${bytes / KIB} KiB` : `${bytes / MIB} MiB`;
 }
 
-/** One message a fault, each naming its field. */
+/** One message for each fault, naming its field. */
 export function badRequest(error: z.ZodError): GatewayError {
   const messages = error.issues.map(({ path, message }) => `${fieldPath(path) || 'body'}: ${message}`);
   return new GatewayError('bad_request', messages, { cause: error });

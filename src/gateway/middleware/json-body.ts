@@ -10,7 +10,7 @@ function jsonUpTo(maxBytes: number): ReturnType<typeof jsonReader> {
   return jsonReader({ maxBytes, types: ['json', '+json'], inflate: true, strict: true });
 }
 
-/** Reads a JSON body. A request without a body reads as `{}`; one of another type is refused. */
+/** Reads a JSON body: `{}` without one; rejects other types. */
 export function jsonBodyUpTo(maxBytes: number): RequestHandler {
   const read = jsonUpTo(maxBytes);
   return async (request, response, next) => {

@@ -1,4 +1,4 @@
-/** Gives every request its id and leaves one line of it in the log: no headers, no query, no bodies. */
+/** Gives every request an id and a log line, without headers, query or body. */
 import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler } from 'express';
 import type { Logger } from 'soundpost-base/logger';
@@ -22,7 +22,7 @@ export function requestLog(logger: Logger): RequestHandler {
         {
           requestId: id,
           method: request.method,
-          // The pattern, not the path: paths hold people's numbers.
+          // The pattern, not the path: paths contain phone numbers.
           route: routeTemplate(request) ?? '(none)',
           status: response.statusCode,
           answered: response.writableFinished,
@@ -35,8 +35,7 @@ export function requestLog(logger: Logger): RequestHandler {
   };
 }
 
-// Leaves a record of each key that changed something, and of each that was refused
-// (docs/operations.md "Audit").
+// Audits each key that changed something, and each refusal (docs/operations.md "Audit").
 
 const keys = new WeakMap<Request, string>();
 const refused = new WeakSet<Request>();
@@ -51,7 +50,7 @@ export function noteRefusal(request: Request): void {
   refused.add(request);
 }
 
-/** For a GET that changes something. */
+/** For a GET with side effects. */
 export function noteChange(request: Request): void {
   changing.add(request);
 }
@@ -67,7 +66,7 @@ export function auditing(audit: AuditLog): RequestHandler {
       audit({
         event: refused.has(request) ? 'key refused' : 'key used',
         key,
-        // The pattern, not the path: paths hold people's numbers.
+        // The pattern, not the path: paths contain phone numbers.
         route: `${request.method} ${routeTemplate(request) ?? '(none)'}`,
         outcome: response.writableFinished ? response.statusCode : 'aborted',
         address: request.ip,

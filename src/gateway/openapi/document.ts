@@ -1,4 +1,4 @@
-/** The gateway's OpenAPI document, of the version that its interface is described in: what there is to say beside its routes and the contract's schemas. */
+/** The gateway's OpenAPI document: everything beside the routes and the contract's schemas. */
 import { STATUS_CODES } from 'node:http';
 import { AudioMessage, DOCUMENTED_TYPE, MessageContent, SentMessage } from 'soundpost-contract/gateway';
 import {
@@ -151,7 +151,7 @@ const errors: ErrorDocs<GatewayErrorCode> = {
   },
 };
 
-/** @param publicUrl absolute base of the gateway, without a slash at the end */
+/** @param publicUrl absolute base URL without trailing slash */
 export function openApiDocument(
   routes: readonly Route[],
   publicUrl: string,
@@ -215,7 +215,7 @@ function operationOf({ method, path, docs, query, headers, body, form }: Route):
       },
       errors: [
         ...errors,
-        // What any request with a key may meet.
+        // Errors of any request with a key.
         ...(['unauthorized', 'rate_limited', 'internal_error', 'service_unavailable', 'standby'] as const),
         ...(body ? (['bad_request', 'payload_too_large', 'unsupported_media_type'] as const) : []),
         ...(query ? (['bad_request'] as const) : []),

@@ -1,4 +1,4 @@
-/** Examples that do not follow from those of single fields. A test holds each against its schema. */
+/** Examples that do not follow from single fields. A test checks each against its schema. */
 
 import { SendAudioRequest } from 'soundpost-contract/gateway';
 import { InstanceGoneAnswer, SetSettingsRequest } from 'soundpost-contract/gateway-instances';

@@ -1,4 +1,4 @@
-/** What needs no key, as the OpenAPI document tells of it. The inbox is for its page alone. */
+/** Operations without a key for the OpenAPI document; the inbox is internal to its page. */
 
 import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 import { DownloadHeaders } from 'soundpost-contract/request-headers';

@@ -1,6 +1,6 @@
 /**
- * What is done in a chat beside sending (messaging-gateway.md): an own message changed, presence shown (decisions B), a contact blocked
- * (decisions B for the alias), contacts and chats found (decisions B "Records").
+ * Chat operations beside sending (messaging-gateway.md; decisions B): edit messages, show presence,
+ * block contacts (also by its alias), find contacts and chats ("Records").
  */
 
 import { setTimeout as wait } from 'node:timers/promises';
@@ -79,7 +79,7 @@ function findRoutes({ sessions, log }: GatewayServices): Route[] {
       body: FindChatsRequest,
       async run({ instance, body }) {
         const session = await sessions.connected(instance);
-        // Public clients name a message here: it means the chat that holds it.
+        // Public clients pass a message id here, for the chat that contains it.
         const holder = body.where?.id ? await log.find(instance.id, body.where.id) : undefined;
         return found(await chatRecords(instance, session, log), body, holder?.key.remoteJid);
       },
@@ -87,13 +87,13 @@ function findRoutes({ sessions, log }: GatewayServices): Route[] {
   ];
 }
 
-/** @param alsoMeant JID that `where.id` means besides the one it is */
+/** @param alsoMeant another JID that `where.id` refers to */
 function found<Found extends { remoteJid: string; isGroup: boolean }>(
   all: readonly Found[],
   { where, page, offset }: z.output<typeof FindChatsRequest>,
   alsoMeant?: string,
 ): Found[] {
-  // Public clients fill what they do not know with nothing.
+  // Public clients send empty values for unknown ones.
   const { id, remoteJid } = where ?? {};
   const matching = all.filter(
     (record) =>
@@ -149,7 +149,7 @@ function blockStatusRoutes({ sessions, answersAsPublic }: GatewayServices): Rout
 }
 
 function sendPresence({ sessions, answersAsPublic, closing, logger }: GatewayServices): Route {
-  /** Not awaited by the request; a gateway that stops ends the presence early. */
+  /** Not awaited by the request; a stopping gateway ends the presence early. */
   const pauseLater = async (session: Session, chat: Chat, delayMs: number): Promise<void> => {
     await wait(delayMs, undefined, { signal: closing, ref: false }).catch(() => undefined);
     await session

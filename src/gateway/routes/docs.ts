@@ -1,4 +1,4 @@
-/** `GET /openapi.json` and `GET /docs`: what the gateway can do, for programs and for people; both without a key. */
+/** `GET /openapi.json` and `GET /docs`: API documentation, without a key. */
 import type { RequestHandler, Router } from 'express';
 import { referencePage, sendDocument } from 'soundpost-kit/http/api-reference';
 import { newRouter } from 'soundpost-kit/http/routes';
@@ -9,7 +9,7 @@ import type { Route } from '../route.ts';
 
 type Document = ReturnType<typeof referencePage>;
 
-/** @param publicUrl absolute base of the gateway, without a slash at the end */
+/** @param publicUrl absolute base URL without trailing slash */
 export function docsRoutes(routes: readonly Route[], publicUrl: string): Router {
   const router = newRouter({ isExact: false });
   const page = referencePage('Soundpost messaging gateway');

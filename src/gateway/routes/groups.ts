@@ -1,4 +1,4 @@
-/** The operations about groups (messaging-gateway.md "Send group invite", "Fetch group invite code", "Fetch all group members"). */
+/** Groups (messaging-gateway.md: "group invite", "group invite code", "all group members"). */
 import { randomBytes } from 'node:crypto';
 import { parseAddress } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';
@@ -22,6 +22,34 @@ export function groupRoutes(services: GatewayServices): Route[] {
   const { sessions } = services;
   return [
     sendInvite(services),
+    ...inviteCodes(services),
+    route({
+      method: 'get',
+      path: '/group/participants/:instance',
+      access: 'instance',
+      docs: {
+        operationId: 'fetchParticipants',
+        summary: 'Fetch all members of a group',
+        tag: 'Groups',
+        answer: { status: 200, description: 'Everybody in the group', body: ParticipantsAnswer },
+        errors: groupErrors,
+      },
+      query: GroupQuery,
+      async run({ instance, query }) {
+        const session = await sessions.connected(instance);
+        const participants = await session.participants?.(parseAddress(query.groupJid, 'groupJid'));
+        return {
+          participants: (participants ?? unsupported('listing members', instance)).map(
+            ({ jid, admin, name }) => ({ id: jid, admin, name }),
+          ),
+        };
+      },
+    }),
+  ];
+}
+
+function inviteCodes({ sessions }: GatewayServices): Route[] {
+  return [
     route({
       method: 'get',
       path: '/group/inviteCode/:instance',
@@ -78,28 +106,6 @@ export function groupRoutes(services: GatewayServices): Route[] {
         const session = await sessions.connected(instance);
         const entered = await session.acceptInvite?.(query.inviteCode);
         return { accepted: true as const, ...(entered ?? unsupported('entering a group', instance)) };
-      },
-    }),
-    route({
-      method: 'get',
-      path: '/group/participants/:instance',
-      access: 'instance',
-      docs: {
-        operationId: 'fetchParticipants',
-        summary: 'Fetch all members of a group',
-        tag: 'Groups',
-        answer: { status: 200, description: 'Everybody in the group', body: ParticipantsAnswer },
-        errors: groupErrors,
-      },
-      query: GroupQuery,
-      async run({ instance, query }) {
-        const session = await sessions.connected(instance);
-        const participants = await session.participants?.(parseAddress(query.groupJid, 'groupJid'));
-        return {
-          participants: (participants ?? unsupported('listing members', instance)).map(
-            ({ jid, admin, name }) => ({ id: jid, admin, name }),
-          ),
-        };
       },
     }),
   ];

@@ -20,7 +20,7 @@ interface Readiness {
   readonly redis: Redis;
   readonly probes: Probes;
   readonly sandbox: SandboxLevel;
-  /** Whether this process is the one of the gateway that serves. */
+  /** Whether this is the gateway's serving process. */
   readonly serves: boolean;
 }
 

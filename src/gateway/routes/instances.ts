@@ -25,54 +25,12 @@ export function instanceRoutes(services: GatewayServices): Route[] {
   return [...management(services), ...connection(services)];
 }
 
-function management({
-  audit,
-  instances,
-  sessions,
-  log,
-  webhooks,
-  deliveries,
-  outbound,
-  answersAsPublic,
-}: GatewayServices): Route[] {
-  // There a token is enough to list its own instance, and to delete it.
+function management(services: GatewayServices): Route[] {
+  const { audit, instances, sessions, log, webhooks, deliveries, answersAsPublic } = services;
+  // There an instance's token can also list and delete it.
   const managing = answersAsPublic ? 'instance' : 'gateway';
   return [
-    route({
-      method: 'post',
-      path: '/instance/create',
-      access: 'gateway',
-      docs: {
-        operationId: 'createInstance',
-        summary: 'Make an instance',
-        description:
-          'Instances on loopback and xmpp connect at once, on whatsapp when told to. The token is answered this once.',
-        tag: 'Instances',
-        answer: {
-          status: 201,
-          description: 'The instance, its token and its settings',
-          body: MakeInstanceAnswer,
-        },
-        errors: ['name_in_use', 'unsupported'],
-      },
-      body: MakeInstanceRequest,
-      async run({ body }) {
-        const { webhook, ...request } = body;
-        await sessions.requireUsable(request.transport);
-        if (webhook) {
-          await requireReachable(webhook, outbound);
-        }
-        const { instance, token } = await instances.create(request);
-        audit({ event: 'key created', key: `instance:${instance.id}` });
-        const state = await sessions.state(instance);
-        return {
-          instance: describe({ instance, state }),
-          hash: token,
-          settings: settingsAnswer(instance.settings),
-          ...(webhook ? { webhook: await keepWebhook(instance, webhook, webhooks) } : {}),
-        };
-      },
-    }),
+    createInstance(services),
     route({
       method: 'get',
       path: '/instance/fetchInstances',
@@ -118,7 +76,7 @@ function management({
         errors: [],
       },
       async run({ instance }) {
-        // The record goes last: a removal that broke off can be repeated.
+        // The record goes last, so that a failed removal can be repeated.
         await sessions.remove(instance);
         await webhooks.remove(instance);
         await deliveries.forget(instance);
@@ -129,6 +87,44 @@ function management({
       },
     }),
   ];
+}
+
+function createInstance({ audit, instances, sessions, webhooks, outbound }: GatewayServices): Route {
+  return route({
+    method: 'post',
+    path: '/instance/create',
+    access: 'gateway',
+    docs: {
+      operationId: 'createInstance',
+      summary: 'Make an instance',
+      description:
+        'Instances on loopback and xmpp connect at once, on whatsapp when told to. The token is answered this once.',
+      tag: 'Instances',
+      answer: {
+        status: 201,
+        description: 'The instance, its token and its settings',
+        body: MakeInstanceAnswer,
+      },
+      errors: ['name_in_use', 'unsupported'],
+    },
+    body: MakeInstanceRequest,
+    async run({ body }) {
+      const { webhook, ...request } = body;
+      await sessions.requireUsable(request.transport);
+      if (webhook) {
+        await requireReachable(webhook, outbound);
+      }
+      const { instance, token } = await instances.create(request);
+      audit({ event: 'key created', key: `instance:${instance.id}` });
+      const state = await sessions.state(instance);
+      return {
+        instance: describe({ instance, state }),
+        hash: token,
+        settings: settingsAnswer(instance.settings),
+        ...(webhook ? { webhook: await keepWebhook(instance, webhook, webhooks) } : {}),
+      };
+    },
+  });
 }
 
 function connection({ sessions }: GatewayServices): Route[] {

@@ -1,6 +1,6 @@
 /**
- * `GET /media/<id>.enc`: the encrypted copy of a voice note. It needs no key, because it is ciphertext: who may read a
- * message has its media key. It never changes, so it may be cached for ever (RFC 8246).
+ * `GET /media/<id>.enc`: a voice note's encrypted copy. It needs no API key: readers have the media
+ * key from the message. It never changes, so it can be cached forever (RFC 8246).
  */
 import { pipeline } from 'node:stream/promises';
 import type { RequestHandler } from 'express';
@@ -25,7 +25,7 @@ export function media(storage: Storage): RequestHandler {
       'Cache-Control': 'public, max-age=31536000, immutable',
       'Accept-Ranges': 'bytes',
       ETag: `"${id}"`,
-      // Clients of any origin may play what they have the key of.
+      // Clients of any origin can play what they have the key for.
       'Cross-Origin-Resource-Policy': 'cross-origin',
       'Access-Control-Allow-Origin': '*',
     });
@@ -51,7 +51,7 @@ export function media(storage: Storage): RequestHandler {
   };
 }
 
-/** Several ranges at once are answered with the whole file, as RFC 9110, 14.2 allows. */
+/** Several ranges get the whole file, as RFC 9110, 14.2 allows. */
 function wanted(
   ranges: ReturnType<Parameters<RequestHandler>[0]['range']>,
   ifRange: string | undefined,

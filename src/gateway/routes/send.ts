@@ -1,4 +1,4 @@
-/** `POST /message/send<Brand>Audio/{instance}` and `/message/sendText/{instance}` (messaging-gateway.md "Send audio message"; decisions B). */
+/** `send<Brand>Audio` and `sendText` (messaging-gateway.md "Send audio message"; decisions B). */
 import type { Request, Response } from 'express';
 import type { Instance } from 'soundpost-chat/instances';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
@@ -21,8 +21,8 @@ import { named, type Route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 import { type AudioInput, parseAudio } from '../voice-notes.ts';
 
-// What the gateway makes of an `Idempotency-Key`: after a failure it stays bound to its body, and
-// the next repetition sends again.
+// Handles the `Idempotency-Key`: after a failure it stays bound to its body, and a retry sends
+// again.
 
 const idempotencyPolicy: IdempotencyPolicy = {
   isUndone: () => false,
@@ -39,13 +39,13 @@ const idempotencyPolicy: IdempotencyPolicy = {
 interface ParsedSend {
   readonly fields: SendAudioFields;
   readonly audio: AudioInput;
-  /** Equal for requests that ask for the same. */
+  /** Equal for equal requests. */
   readonly fingerprint: string;
 }
 
 const LONGEST_IDEMPOTENCY_KEY = 255;
 
-/** The same fields with the sound as a file. */
+/** The same fields, with the audio as a file. */
 const SendAudioForm = SendAudioFields.extend({
   file: z.string().meta({ description: 'The sound, 100 MiB at most', format: 'binary' }),
 });
@@ -60,7 +60,7 @@ const SEND_ERRORS = [
   'timeout',
 ] as const;
 
-/** One route a brand segment; the first is the one that the interface names. */
+/** One route for each brand segment; the first is the documented one. */
 export function sendAudioRoutes(services: GatewayServices): Route[] {
   return services.brands.map((brand) => ({
     method: 'post',
@@ -89,7 +89,7 @@ async function handle(
   services: GatewayServices,
 ): Promise<void> {
   const { sender, workspaces, order } = services;
-  // Requests take their place in the order in which they are complete, before anything else may delay them.
+  // Requests join the order once complete, before anything else can delay them.
   let turn: Turn | undefined;
   let json: unknown;
   if (!request.is('multipart/form-data')) {
@@ -162,7 +162,7 @@ interface Exchange {
   readonly services: GatewayServices;
 }
 
-/** Sends, or answers again what an earlier request with the same Idempotency-Key was answered. */
+/** Sends, or repeats the answer of an earlier request with this Idempotency-Key. */
 async function answerOnce<Answer>(
   { request, response, instance, services: { redis } }: Exchange,
   fingerprint: string,
@@ -182,7 +182,7 @@ async function answerOnce<Answer>(
   return answer;
 }
 
-/** Of another instance the same key is another one. */
+/** Each instance has its own keys. */
 function recordOf({ id }: Instance, idempotencyKey: string): string {
   return gatewayKey('idempotency', id, hashOf(idempotencyKey));
 }
@@ -226,7 +226,7 @@ function parseJson(body: unknown): ParsedSend {
   return {
     fields,
     audio: parseAudio(audio),
-    // The schema puts the fields into its own order and drops what it does not know.
+    // The schema orders the fields and drops unknown ones.
     fingerprint: hashOf(JSON.stringify(parsed.data)),
   };
 }

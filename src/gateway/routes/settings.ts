@@ -1,6 +1,6 @@
 /**
- * `POST /settings/set/{instance}` (messaging-gateway.md "Set settings"), `GET /settings/find/{instance}` as the public server has it, and
- * `GET /chat/fetchPrivacySettings/{instance}` ("Fetch privacy settings"; decisions B "Records").
+ * Settings (messaging-gateway.md "Set settings"; `/settings/find` as on the public server), and
+ * privacy settings (messaging-gateway.md "Fetch privacy settings"; decisions B "Records").
  */
 
 import { UnsupportedOperation } from 'soundpost-chat/transport';

@@ -1,4 +1,4 @@
-/** The webhook of an instance (decisions B "Instances"): what is set, what was sent to it, and sending it again. */
+/** An instance's webhook (decisions B "Instances"): settings, deliveries and resending. */
 
 import type { Instance } from 'soundpost-chat/instances';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
@@ -91,7 +91,7 @@ export function webhookRoutes({ webhooks, deliveries, outbound }: GatewayService
 
 type Wanted = z.output<typeof SetWebhookRequest>['webhook'];
 
-/** Throws bad_request. One that is switched off may have any address. */
+/** Throws bad_request. A disabled webhook can have any address. */
 export async function requireReachable({ enabled, url }: Wanted, outbound: Outbound): Promise<void> {
   try {
     if (enabled ?? true) {

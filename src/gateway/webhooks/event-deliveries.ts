@@ -1,4 +1,4 @@
-/** Events on their way to instances' webhooks and GATEWAY_EVENTS_URL: added, shown, replayed. */
+/** Deliveries of events to instances' webhooks and GATEWAY_EVENTS_URL: added, shown, replayed. */
 
 import type { Logger } from 'soundpost-base/logger';
 import type { LiveEvent } from 'soundpost-chat/event-stream';
@@ -29,9 +29,9 @@ interface EventDeliveriesOptions {
   readonly workerRedis: Redis;
   readonly webhooks: Webhooks;
   readonly outbound: Outbound;
-  /** When an instance's webhook is told of an event, seconds after it happened. */
+  /** Attempts at an instance's webhook, seconds after the event. */
   readonly scheduleSeconds: readonly number[];
-  /** Where messages.update is relayed to; undefined relays nothing. */
+  /** Where messages.update is relayed; undefined relays nothing. */
   readonly relay: RelayTarget | undefined;
   readonly probes: Probes;
   readonly logger: Logger;
@@ -39,21 +39,19 @@ interface EventDeliveriesOptions {
 }
 
 const DAY_SECONDS = 24 * 60 * 60;
-/**
- * The schedule takes a day, after which a delivery can be looked at and replayed for another week.
- */
+/** The schedule takes a day; then a delivery can be read and replayed for a week. */
 const LOG_SECONDS = 8 * DAY_SECONDS;
-/** What is kept of all instances: about 2.5 KB each. */
+/** Kept for all instances: about 2.5 KB each. */
 const KEEP = {
   delivered: { age: DAY_SECONDS, count: 5000, limit: 100 },
   failed: { age: 7 * DAY_SECONDS, count: 5000, limit: 100 },
 };
-/** Deliveries of an instance that are shown. */
+/** Deliveries shown for each instance. */
 const SHOWN = 100;
 const RELAYED_EVENT = 'messages.update';
-/** Lanes see to it that an instance, and the relay, take one each. */
+/** Lanes limit each instance, and the relay, to one at a time. */
 const CONCURRENCY = 500;
-/** After this and two looks a dead gateway's try is made again; a living one renews its lock. */
+/** After this and two checks, a dead gateway's attempt is repeated; a live one renews its lock. */
 const LOCK_SECONDS = 10;
 
 const shownKey = (instanceId: string): string => gatewayKey('deliveries', instanceId);
@@ -68,7 +66,7 @@ export class EventDeliveries {
     const { redis, workerRedis, logger } = options;
     this.#options = options;
     this.#queue = new FollowUpQueue({ name: 'gateway-webhook', redis, keep: KEEP, logger });
-    // Waits for a Redis that is away, where a request would fail.
+    // Waits while Redis is down, where a request would fail.
     this.#workerQueue = new FollowUpQueue({
       name: 'gateway-webhook',
       redis: workerRedis,
@@ -77,7 +75,7 @@ export class EventDeliveries {
     });
   }
 
-  /** Begins to deliver. One process at a time may, since lanes are its own. */
+  /** Starts delivering. Only one process at a time can, because lanes are local. */
   async start(): Promise<void> {
     const { webhooks, outbound, scheduleSeconds, relay, workerRedis, probes, logger, observer } =
       this.#options;
@@ -97,14 +95,14 @@ export class EventDeliveries {
     });
   }
 
-  /** Breaks off what is under way: the next process makes it again at once. */
+  /** Aborts running attempts: the next process repeats them at once. */
   async close(): Promise<void> {
     await this.#worker?.close(0);
     await Promise.all([this.#queue.close(), this.#workerQueue.close()]);
     await closeRedis(this.#options.workerRedis);
   }
 
-  /** To everybody who wants it. */
+  /** Adds deliveries for all subscribers. */
   async add(event: LiveEvent): Promise<void> {
     await this.#addToWebhook(event);
     await this.#addToRelay(event);
@@ -135,7 +133,7 @@ export class EventDeliveries {
     }
   }
 
-  /** The latest deliveries to the instance's webhook, newest first. */
+  /** The instance's latest webhook deliveries, newest first. */
   async list(instanceId: string): Promise<InstanceDelivery[]> {
     const { redis, webhooks } = this.#options;
     const webhook = await webhooks.of(instanceId);
@@ -150,13 +148,13 @@ export class EventDeliveries {
     return found.filter((one) => one !== undefined);
   }
 
-  /** Answers false when the instance has no such delivery. */
+  /** False if the instance has no such delivery. */
   async replay(instanceId: string, deliveryId: string): Promise<boolean> {
     const isOwn = (await this.#options.redis.zscore(shownKey(instanceId), deliveryId)) !== null;
     return isOwn && (await this.#queue.replay(deliveryId));
   }
 
-  /** What is on its way to a deleted instance is dropped at its next try. */
+  /** A deleted instance's deliveries are dropped at their next attempt. */
   async forget({ id }: { readonly id: string }): Promise<void> {
     await this.#options.redis.del(shownKey(id));
   }

@@ -1,6 +1,4 @@
-/**
- * What the engine is told of the webhooks of instances and of the status relay (decisions C and D).
- */
+/** The engine's kinds for instances' webhooks and the status relay (decisions C and D). */
 
 import type { Logger } from 'soundpost-base/logger';
 import type { LiveEvent } from 'soundpost-chat/event-stream';
@@ -18,29 +16,29 @@ import {
 } from '../../followups/post-webhook.ts';
 import type { Webhooks } from './webhooks.ts';
 
-/** An event on its way to somebody: the data of its job. */
+/** A delivery of an event: the data of its job. */
 export const EventDelivery = z.object({
   version: z.literal(1),
-  /** The webhook-id: the same for every try and every replay. */
+  /** The webhook-id: the same for every attempt and every replay. */
   deliveryId: z.string(),
   /** When the event happened, ms since the epoch. */
   eventTimeMs: z.number(),
   instanceId: z.string(),
   event: z.string(),
-  /** What is posted, byte for byte. */
+  /** The posted bytes. */
   envelope: z.string(),
 });
 export type EventDelivery = z.infer<typeof EventDelivery>;
 
-/** Its id is the event's place in the stream, so an event that is read twice is one delivery. */
+/** The id is the event's position in the stream, so reading it twice adds one delivery. */
 export function eventDelivery({ id, instanceId, event, envelope }: LiveEvent): EventDelivery {
   const eventTimeMs = Number.parseInt(id, 10);
   return { version: 1, deliveryId: `evt_${id}`, eventTimeMs, instanceId, event, envelope };
 }
 
-/** What the receiver of statuses does not want, it will not take the next time either. */
+/** Statuses that a retry would not change. */
 const REFUSED_FOR_GOOD = [400, GONE, 413, 415, 422];
-/** Those of a day: a status that nobody took for so long helps nobody any more. */
+/** A day's attempts: an older status helps nobody. */
 export const RELAY_TRIES = 24 * 60;
 const RELAY_SCHEDULE = { firstMs: 1000, longestMs: 60_000, tries: RELAY_TRIES };
 
@@ -54,16 +52,14 @@ interface InstanceKindOptions {
   readonly webhooks: Webhooks;
   /** Through the outbound guard. */
   readonly post: Post;
-  /** When an event is told, seconds after it happened. */
+  /** Attempts, in seconds after the event. */
   readonly scheduleSeconds: readonly number[];
   readonly logSeconds: number;
   readonly logger: Logger;
   readonly observer?: Observer | undefined;
 }
 
-/**
- * First tries of an instance's events come in the order of the events; one that failed comes later.
- */
+/** An instance's events are first attempted in order; a failed one comes later. */
 export function instanceKind(options: InstanceKindOptions): EventKind {
   const { webhooks, post, scheduleSeconds, logSeconds, logger, observer } = options;
   return {
@@ -90,13 +86,13 @@ export function instanceKind(options: InstanceKindOptions): EventKind {
 }
 
 export interface RelayTarget {
-  /** Configured by the operator, so it may be a private address. */
+  /** The operator's, so it can be a private address. */
   readonly url: string;
   /** `whsec_<base64>`. */
   readonly secret: string;
 }
 
-/** Each status waits for the one before to end, so a message's statuses come in their order. */
+/** Each status waits for the one before, so a message's statuses arrive in order. */
 export function relayKind(target: RelayTarget | undefined, logger: Logger): EventKind {
   return {
     payload: EventDelivery,
@@ -113,7 +109,7 @@ export function relayKind(target: RelayTarget | undefined, logger: Logger): Even
   };
 }
 
-/** A position in the stream as a text that sorts: its two numbers, padded. */
+/** A stream position as sortable text: its two numbers, padded. */
 function orderOf({ deliveryId }: EventDelivery): string {
   return (deliveryId.match(/\d+/g) ?? []).map((number) => number.padStart(20, '0')).join('-');
 }

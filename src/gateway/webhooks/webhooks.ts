@@ -1,4 +1,4 @@
-/** Where the events of each instance go: address, headers, wanted events and signing secret. */
+/** Each instance's webhook: address, headers, events and signing secret. */
 import { randomBytes } from 'node:crypto';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { gatewayEventNames } from 'soundpost-contract/gateway-events';
@@ -29,20 +29,20 @@ export class Webhooks {
     this.#sealer = sealer;
   }
 
-  /** Addresses and headers hold their owner's secrets, so all of it is sealed. */
+  /** Addresses and headers can hold secrets, so all of it is sealed. */
   async of(instanceId: string): Promise<Webhook | undefined> {
     const sealed = await this.#redis.hget(WEBHOOKS, instanceId);
     if (sealed === null) return undefined;
     try {
       return Webhook.parse(JSON.parse(this.#sealer.open(labelOf(instanceId), sealed)));
     } catch (error) {
-      // After `accept-secret`: it is lost, and may be set anew.
+      // After `accept-secret` it is lost, and can be set again.
       if (error instanceof SealBroken) return undefined;
       throw error;
     }
   }
 
-  /** The secret stays what it was, so that receivers need not be told of a changed address. */
+  /** Keeps the secret, so that receivers are unaffected by a new address. */
   async set(instanceId: string, webhook: Omit<Webhook, 'secret'>): Promise<Webhook> {
     const known = await this.of(instanceId);
     const secret = known?.secret ?? `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;

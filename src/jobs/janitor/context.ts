@@ -1,4 +1,4 @@
-/** What a janitor needs, and what the parts of its sweep work with. */
+/** What a janitor and the parts of its sweep use. */
 import type { Logger } from 'soundpost-base/logger';
 import type { Redis } from 'soundpost-kit/redis/connection';
 
@@ -7,19 +7,19 @@ export interface JanitorOptions {
   readonly redis: Redis;
   /** How long a result is kept. */
   readonly outputTtlSeconds: number;
-  /** How long the record of an ended job is answered. */
+  /** How long the record of an ended job can be read. */
   readonly jobTtlSeconds: number;
-  /** Removes an object of the storage; one that is not there is no error. */
+  /** Removes an object from the storage; a missing one is no error. */
   readonly removeObject: (key: string) => Promise<void>;
-  /** Removes the bytes of an upload, complete or not. */
+  /** Removes an upload's bytes, complete or not. */
   readonly removeUpload: (file: string) => Promise<void>;
-  /** Removes what dead writers have left in the storage; resolves to how many. Absent: the storage sees to it itself. */
+  /** Removes leftovers of dead writers; resolves to their number. Absent: the storage does it. */
   readonly sweepStorage?: (() => Promise<number>) | undefined;
   readonly logger: Logger;
 }
 
-/** What the parts of a sweep work with. */
+/** What the parts of a sweep use. */
 export interface SweepContext extends JanitorOptions {
-  /** To be called between any two steps. Throws when the sweep is no longer ours to do. */
+  /** Call between any two steps. Throws once another janitor is responsible. */
   readonly proceed: () => Promise<void>;
 }

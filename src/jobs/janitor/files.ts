@@ -1,6 +1,6 @@
 /**
- * The files of ended jobs. BullMQ keeps the ended jobs in two sorted sets, scored by when they ended; each row of the table walks
- * one of them, from where it stopped last time up to the jobs that have just become old enough.
+ * Removes files of ended jobs. BullMQ keeps these in two sorted sets scored by end time; each walk
+ * covers one set, from where it last stopped up to the jobs that just became old enough.
  */
 
 import { outputsOf } from 'soundpost-contract/output-request';
@@ -19,24 +19,24 @@ import type { SweepContext } from './context.ts';
 
 interface EndedJob {
   readonly record: JobRecord;
-  /** What the winning attempt published, also when the job was cancelled in that moment. */
+  /** Files of the winning attempt, even if the job was cancelled at that moment. */
   readonly published: ExtractResult | undefined;
   readonly attemptTokens: readonly string[];
 }
 
 interface Walk {
-  /** Under this name the walk remembers how far it came. */
+  /** The walk stores its position under this name. */
   readonly name: string;
   readonly set: 'completed' | 'failed';
   readonly afterSeconds: (context: SweepContext) => number;
   readonly filesOf: (ended: EndedJob) => string[];
 }
 
-/** Clocks of workers differ, and a job may appear in its set a moment after the time that it is scored by. */
+/** Clocks differ, and a job can appear in its set a moment after the time of its score. */
 const SETTLED_SECONDS = 60;
 
 const settled = (): number => SETTLED_SECONDS;
-/** Without its record a result can no longer be asked for. */
+/** A result needs its record to be downloaded. */
 const expired = ({ outputTtlSeconds, jobTtlSeconds }: SweepContext): number =>
   Math.max(SETTLED_SECONDS, Math.min(outputTtlSeconds, jobTtlSeconds));
 
@@ -44,16 +44,16 @@ const walks: readonly Walk[] = [
   { name: 'completed-settled', set: 'completed', afterSeconds: settled, filesOf: lostFiles },
   { name: 'failed-settled', set: 'failed', afterSeconds: settled, filesOf: lostFiles },
   { name: 'completed-expired', set: 'completed', afterSeconds: expired, filesOf: allFiles },
-  // Once more: a worker that had lost its job without noticing may have published after the first time.
+  // Once more: a worker that lost its job unnoticed may have published after the first walk.
   { name: 'failed-expired', set: 'failed', afterSeconds: expired, filesOf: allFiles },
 ];
 
-/** A hash: job → the files that are still needed although their time is over, separated by spaces. The key is from when only voice messages needed some. */
+/** Hash: job → files needed past their expiry, space-separated. The key's name is historical. */
 const STILL_NEEDED = ownKey('janitor-voices');
 const CURSORS = ownKey('janitor');
 const PAGE = 500;
 
-/** Returns how many files were asked to be removed. */
+/** Returns how many files it asked the storage to remove. */
 export async function sweepJobFiles(context: SweepContext): Promise<number> {
   let removed = await removeUnneeded(context);
   for (const walk of walks) {
@@ -82,7 +82,7 @@ async function follow(walk: Walk, context: SweepContext): Promise<number> {
   }
 }
 
-/** A full page may break off between jobs of one millisecond: those of its last one are left to the next page. */
+/** A full page can split jobs of one millisecond: its last one's move to the next page. */
 function stepOf(page: readonly Ended[], untilMs: number): { jobIds: string[]; next: string } {
   const idsOf = (jobs: readonly Ended[]): string[] => jobs.map(({ jobId }) => jobId);
   if (page.length < PAGE) {
@@ -112,7 +112,7 @@ async function removeFiles(walk: Walk, jobId: string, context: SweepContext): Pr
   return removed.length;
 }
 
-/** After an outage what follows a job may last longer than the keeping time of its files. */
+/** After an outage, follow-ups can outlast their files' keeping time. */
 async function neededFiles({ record }: EndedJob, context: SweepContext): Promise<string[]> {
   if (record.status !== 'completed' || record.erased) return [];
   const { redis } = context;
@@ -128,7 +128,7 @@ async function neededFiles({ record }: EndedJob, context: SweepContext): Promise
   ];
 }
 
-/** What it is made of until it has ended, and then its text: until that is put, and its own time, which begins there, is over. */
+/** Its audio until it ends; then its text, until that is delivered and has expired. */
 function neededByTranscript(
   { audio, state, file }: TranscriptProgress,
   pending: readonly string[],
@@ -139,14 +139,14 @@ function neededByTranscript(
   return isNeeded ? [file.storageKey] : [];
 }
 
-/** What a voice message is made of that is not sent yet. */
+/** The audio of a voice message that is not sent yet. */
 async function neededByVoice(record: JobRecord, { redis }: SweepContext): Promise<string[]> {
   const { voiceSendId, result } = record;
   if (voiceSendId === null || result === null || (await hasVoiceEnded(redis, record))) return [];
   return [(result.voice ?? result.outputFile).storageKey];
 }
 
-/** What was kept for what has ended meanwhile, or whose job is no longer known. */
+/** Removes kept files whose follow-ups have ended, or whose job is unknown. */
 async function removeUnneeded(context: SweepContext): Promise<number> {
   let removed = 0;
   for (const [jobId, kept] of Object.entries(await context.redis.hgetall(STILL_NEEDED))) {
@@ -180,13 +180,13 @@ async function readEnded(jobId: string, { redis, logger }: SweepContext): Promis
       attemptTokens,
     };
   } catch (error) {
-    // One record that cannot be read must not keep all others from being swept.
+    // An unreadable record must not block the sweep of all others.
     logger.warn({ jobId, err: error }, 'the files of a job cannot be told from its record');
     return undefined;
   }
 }
 
-/** What the attempts left behind that the job's result does not point to. */
+/** Files of attempts that the job's result does not use. */
 function lostFiles(ended: EndedJob): string[] {
   const kept = storageKeysOf(ended.record.result);
   return allFiles(ended).filter((key) => !kept.includes(key));

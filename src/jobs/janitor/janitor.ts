@@ -1,7 +1,6 @@
 /**
- * Removes what has had its time: expired uploads, results past their keeping time, files of attempts that lost, entries of
- * ended jobs in their tenants' indexes. It needs nobody to tell it anything: what is over is read from the records, and
- * a sweep that breaks off is made up for by the next one.
+ * Removes expired uploads and results, files of lost attempts, and index entries of ended jobs. It
+ * needs no events: records show what is over, and the next sweep makes up for a failed one.
  */
 
 import { redisClock } from 'soundpost-kit/redis/clock';
@@ -14,15 +13,15 @@ import { sweepUploads } from './uploads.ts';
 /** What a sweep removed. */
 interface Sweep {
   readonly uploads: number;
-  /** Files of results and of lost attempts that were asked to be removed; some may have been gone already. */
+  /** Removal requests for files of results and lost attempts; some may already have been gone. */
   readonly files: number;
   readonly indexEntries: number;
-  /** Of the storage: what writers have left that died. */
+  /** Storage leftovers of dead writers. */
   readonly leftovers: number;
 }
 
 const LEASE = new RedisLease(ownKey, 'janitor');
-/** A janitor that has died is replaced after this. */
+/** A dead janitor is replaced after this. */
 const LEASE_MS = 60_000;
 const RENEW_AFTER_MS = 10_000;
 
@@ -36,7 +35,7 @@ export class Janitor {
     this.#options = options;
   }
 
-  /** Sweeps now and then again after every `intervalMs`. Of several janitors on one Redis one works at a time. */
+  /** Sweeps now and every `intervalMs`. Only one janitor at a time works on a Redis. */
   start(intervalMs: number): void {
     const round = (): void => {
       this.#sweeping = this.sweep()
@@ -50,7 +49,7 @@ export class Janitor {
     round();
   }
 
-  /** One sweep; undefined when another janitor is at it, or the clock is wrong. */
+  /** One sweep; undefined while another janitor sweeps, or if the clock is wrong. */
   async sweep(): Promise<Sweep | undefined> {
     const { redis, logger } = this.#options;
     if (!redisClock.isRight) {
@@ -90,7 +89,7 @@ export class Janitor {
     }
   }
 
-  /** Stops after the step that is under way. */
+  /** Stops after the current step. */
   async close(): Promise<void> {
     this.#closing.abort(new Error('the janitor is closing'));
     clearTimeout(this.#timer);

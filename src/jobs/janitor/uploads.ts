@@ -1,4 +1,4 @@
-/** Uploads past their time, unless a job still needs them or somebody is writing to them. */
+/** Removes expired uploads, unless a job needs them or they are being written. */
 
 import { eraseUpload, expiredUploads, uploadLease } from '../uploads/record.ts';
 import type { SweepContext } from './context.ts';
@@ -9,7 +9,7 @@ const LEASE_MS = 30_000;
 /** Returns how many uploads were removed. */
 export async function sweepUploads(context: SweepContext): Promise<number> {
   let removed = 0;
-  // Those that have to stay are passed over: they are still there, before the rest.
+  // Uploads that must stay are skipped: they remain at the front.
   let kept = 0;
   for (;;) {
     const page = await expiredUploads(context.redis, kept, PAGE);

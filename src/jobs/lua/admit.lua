@@ -4,8 +4,7 @@
 -- Returns: {'blocked', ms until the next window}, {'no-key'}, or {'known', …} with the rate, the
 --   key's fields, and the record of the job where one is asked for (admission.ts)
 -- HMACs are compared here: Lua compares strings by identity, in the same time whatever they hold.
--- What never changes is in the text of the script, since every argument costs each request
--- something.
+-- Constants stand in the script: every argument costs each request time.
 local WINDOW_MS = 60000 -- RATE_WINDOW_SECONDS * 1000 in rate.ts
 local WRONG_KEYS_PER_MINUTE = 30 -- WRONG_KEYS_PER_MINUTE in rate.ts
 local PAUSED = 'pausedAtMs' -- PAUSED_FIELD in api-keys.ts

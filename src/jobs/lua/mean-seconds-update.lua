@@ -1,8 +1,8 @@
--- Moves the means of what jobs take towards a job that has ended.
+-- Moves the mean job durations towards an ended job's.
 -- KEYS: meanJobSeconds, meanEncodingSeconds
 -- ARGV: jobSeconds, encodingSeconds
 -- Returns: nothing
--- Part of the mean that one job replaces.
+-- The share of the mean that one job replaces.
 local WEIGHT = 0.1
 local function move(key, measured)
   local mean, seconds = redis.call('GET', key), tonumber(measured)

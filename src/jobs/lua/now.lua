@@ -1,4 +1,4 @@
--- Defines now: what time it is by Redis, ms.
+-- Defines now: Redis' time, ms.
 -- KEYS: none
 -- ARGV: none
 -- Returns: nothing

@@ -1,4 +1,4 @@
--- Reads the outlook of a job that waits or runs.
+-- Reads the outlook of a waiting or running job.
 -- KEYS: prioritized, wait, active, delayed, meanJobSeconds, meanEncodingSeconds
 -- ARGV: jobId
 -- Returns: {mean, mean of encoding, in front, running}

@@ -1,8 +1,8 @@
--- Defines outlook(priority, id): how long jobs took, and how many are in front of this one.
+-- Defines outlook(priority, id): mean durations, and how many jobs are in front of this one.
 -- KEYS: prioritized, wait, active, delayed, meanJobSeconds, meanEncodingSeconds
 -- ARGV: none
 -- Returns: nothing; outlook returns {mean, mean of encoding, in front, running}
--- The id is nil for a job that is about to be added. outlook.ts reads the answer.
+-- The id is nil for a job not yet added. outlook.ts reads the answer.
 -- include: bullmq/queue-places.lua
 local function outlook(priority, id)
   local waiting, running = before(priority, id)

@@ -1,4 +1,4 @@
--- Adds what a job used to its key's debt of processor time, which is paid off as time goes by.
+-- Adds a job's processor time to its key's debt, which time pays off.
 -- KEYS: debt
 -- ARGV: ms
 -- Returns: nothing

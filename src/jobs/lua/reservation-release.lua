@@ -1,4 +1,4 @@
--- Refuses jobs of a submission that failed, and gives back what was reserved for those not added.
+-- Refuses jobs of a failed submission, and releases the reservations of those not added.
 -- KEYS: unfinished, jobIndex
 -- ARGV: jobId...
 -- Returns: nothing

@@ -1,7 +1,7 @@
--- Reserves what jobs take of their tenant and of the queue, and gives each its place, or refuses.
+-- Reserves a tenant's and the queue's capacity for jobs and assigns positions, or refuses.
 -- KEYS: prioritized, wait, active, delayed, meanJobSeconds, meanEncodingSeconds, rate, unfinished,
 --   jobIndex, flows, virtualTime, processorDebt
--- ARGV: tenant, nowMs, rateLimit, openLimit, queueLimit, cost, windowMs, lowStep, jobId step...
+-- Returns: {outcome, remaining, ms until the next window}; for 'reserved' also
 -- Returns: {outcome, remaining, ms until the next window}; where the outcome is 'reserved' also
 --   the outlook of the first job, and the priority of each
 local rateKey, openKey, indexKey, flowsKey, timeKey, debtKey = unpack(KEYS, 7)
@@ -10,22 +10,21 @@ local rateLimit, openLimit, queueLimit = tonumber(ARGV[3]), tonumber(ARGV[4]), t
 local cost, windowMs, lowStep = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local jobs = {}
 for i = 9, #ARGV, 2 do jobs[#jobs + 1] = {id = ARGV[i], step = tonumber(ARGV[i + 1])} end
--- A job is added right after its reservation; one that is not there by then never will be.
+-- A job is added right after its reservation; a later one never appears.
 local ADDED_WITHIN_MS = 10000
 -- include: soundpost-kit/redis/lua/fixed-window.lua
 -- include: bullmq/times-of.lua
 -- include: bullmq/queue-places.lua
 -- include: outlook.lua
 -- include: over-budget.lua
--- Virtual time is moved back to 1 long before it reaches the largest priority.
+-- Virtual time returns to 1 long before it reaches the largest priority.
 local REBASE_AT = math.floor(LARGEST_PRIORITY / 2)
 local function refuse(outcome)
   local _, remaining, reset = take(rateKey, rateLimit, 0, windowMs)
   return {outcome, remaining, reset}
 end
 
--- Whoever ended without telling us is dropped only when the set looks full: no counter that could
--- drift.
+-- Jobs that ended unnoticed are dropped only when the set looks full: no counter can drift.
 if redis.call('SCARD', openKey) + #jobs > openLimit then
   for _, id in ipairs(redis.call('SMEMBERS', openKey)) do
     local created, finished = timesOf(id)
@@ -40,11 +39,10 @@ local taken, remaining, reset = take(rateKey, rateLimit, cost, windowMs)
 if not taken then return {'rate-limited', remaining, reset} end
 
 local time = tonumber(redis.call('GET', timeKey) or '1')
--- Flows are forgotten when nobody waits, but the time stays: a job may come back for its next try
--- and keep its place.
+-- With no jobs, flows are forgotten but the time stays: a retried job keeps its position.
 if queued == 0 and running == 0 then redis.call('DEL', flowsKey) end
 if time > REBASE_AT then
-  -- Everything moves back by the same amount, so the order stays.
+  -- Everything moves by the same amount, so the order stays.
   local shift = time - 1
   shiftPriorities(shift)
   local flows = redis.call('HGETALL', flowsKey)
@@ -60,13 +58,12 @@ for _, job in ipairs(jobs) do
   job.step = math.max(job.step, slowest)
   local flow = tenant .. ':' .. job.step
   local flowEnd = tonumber(redis.call('HGET', flowsKey, flow) or '1')
-  -- So many jobs of one flow that BullMQ has no number for their places: the last ones share one,
-  -- and stand there in the order they came.
+  -- If a flow exceeds BullMQ's priorities, its last jobs share one and keep their order.
   local start = math.min(LARGEST_PRIORITY, math.max(time, flowEnd))
   redis.call('HSET', flowsKey, flow, start + job.step)
   redis.call('SADD', openKey, job.id)
   redis.call('ZADD', indexKey, now, job.id)
   starts[#starts + 1] = start
 end
--- None of them is new where a submission is repeated whose answer was lost.
+-- Empty for a repeated submission whose answer was lost.
 return {'reserved', remaining, reset, outlook(starts[1] or time), starts}

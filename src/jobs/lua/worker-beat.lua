@@ -1,8 +1,8 @@
--- Notes the heartbeat of a worker process, and forgets those that died long ago.
+-- Records a worker process's heartbeat, and forgets those that died long ago.
 -- KEYS: workers, beats, dead
 -- ARGV: id, record
--- Returns: every process that is not known to be dead, each followed by its last beat
--- How long it is known that a process died: no job waits longer for its next start. 24 hours.
+-- Returns: every process not known to be dead, each followed by its last beat
+-- How long a death is remembered: 24 hours, longer than any job waits for its next start.
 local REMEMBERED_MS = 86400000
 local workers, beats, dead = unpack(KEYS)
 local id, record = unpack(ARGV)

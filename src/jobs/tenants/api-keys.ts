@@ -1,6 +1,6 @@
 /**
- * API keys (decisions A6): `sp_<id>_<secret>`. The id is the tenant that owns jobs, uploads and secrets; of the secret only an
- * HMAC under a derived key is stored, so neither Redis nor a backup of it lets anybody in.
+ * API keys (decisions A6): `sp_<id>_<secret>`. The id is the tenant that owns jobs, uploads and
+ * secrets. Only an HMAC of the secret is stored, so Redis or its backup grants no access.
  */
 
 import { createHmac, createSecretKey, type KeyObject, randomInt, timingSafeEqual } from 'node:crypto';
@@ -18,12 +18,12 @@ export interface ApiKey {
   readonly id: string;
   readonly name: string;
   readonly scopes: readonly Scope[];
-  /** Gateway instances that voice messages may be sent as; `*` for any. */
+  /** Gateway instances that it can send voice messages as; `*` for any. */
   readonly instances: readonly string[];
   readonly createdAtMs: number;
-  /** Since when it only reads and removes, and none of its jobs begins; undefined while it is not paused. */
+  /** While paused, it only reads and deletes, and its jobs do not start; undefined if active. */
   readonly pausedAtMs?: number | undefined;
-  /** Whoever asks has a secret that was replaced, and works for what is left of its day. */
+  /** The request used a replaced secret, which works until its day is over. */
   readonly isReplaced?: true;
 }
 
@@ -31,7 +31,7 @@ export interface StoredApiKey extends ApiKey {
   readonly revoked: boolean;
 }
 
-/** What a text says that it is; whether it is, only Redis can tell. */
+/** What a text claims to be; only Redis can verify it. */
 export interface ClaimedKey {
   readonly id: string;
   /** HMAC of the secret, as it would be stored. */
@@ -62,7 +62,7 @@ const StoredKey = PublicFields.extend({
 
 const create = loadScript(new URL('./lua/api-key-create.lua', import.meta.url));
 
-/** The id in a text that has the form of a key, whether it is one or not. */
+/** The id in a text that looks like a key, valid or not. */
 export function claimedId(text: string): string | undefined {
   return KEY_FORM.exec(text)?.[1];
 }
@@ -73,7 +73,7 @@ class ApiKeyConflict extends Error {
 
 export class ApiKeys {
   readonly #redis: Redis;
-  /** As an object: of bytes one would be made with each HMAC, which takes seven times as long. */
+  /** An object, because creating one from bytes for each HMAC takes seven times as long. */
   readonly #pepper: KeyObject;
 
   /** @param pepper HMAC key under which secrets are stored. */
@@ -82,13 +82,13 @@ export class ApiKeys {
     this.#pepper = createSecretKey(pepper);
   }
 
-  /** Undefined for a text that has not the form of a key. */
+  /** Undefined for a text that does not look like a key. */
   claim(text: string): ClaimedKey | undefined {
     const [, id, secret] = KEY_FORM.exec(text) ?? [];
     return id === undefined || secret === undefined ? undefined : { id, mac: this.#mac(id, secret) };
   }
 
-  /** The key that the text is, or undefined: malformed, unknown, wrong and revoked are the same answer. */
+  /** The key, or undefined alike if malformed, unknown, wrong or revoked. */
   async authenticate(text: string): Promise<ApiKey | undefined> {
     const claim = this.claim(text);
     if (claim === undefined) {
@@ -96,7 +96,7 @@ export class ApiKeys {
     }
     const { id, mac: given } = claim;
     const stored = await this.#read(id);
-    // This comparison is always made, also for an unknown id.
+    // Always compares, even for an unknown id.
     const current = equal(given, stored?.mac ?? '');
     const replaced = stillWorking(stored?.replaced).some((mac) => equal(given, mac));
     if (stored === undefined || stored.revokedAtMs !== undefined || !(current || replaced)) {
@@ -105,7 +105,7 @@ export class ApiKeys {
     return { id, ...publicPart(stored) };
   }
 
-  /** Returns the key's text: the only time that it can be seen. */
+  /** Returns the key's text, which cannot be read again. */
   async create(key: NewApiKey, createdAtMs = redisNow()): Promise<string> {
     for (;;) {
       const id = randomText(LOWER, 8);
@@ -117,9 +117,9 @@ export class ApiKeys {
   }
 
   /**
-   * Makes sure that a key which the operator chose exists, with every scope and instance.
-   * Throws an {@link ApiKeyConflict} when its id is known with another secret.
-   * @returns its id where it was made just now
+   * Ensures that the operator's own key exists, with every scope and instance. Throws an {@link
+   * ApiKeyConflict} if its id exists with another secret.
+   * @returns its id if it was created now
    */
   async bootstrap(text: string): Promise<string | undefined> {
     const [, id, secret] = KEY_FORM.exec(text) ?? [];
@@ -150,25 +150,25 @@ export class ApiKeys {
     return stored && { id, ...publicPart(stored), revoked: stored.revokedAtMs !== undefined };
   }
 
-  /** Answers false when there is no such key. */
+  /** False if there is no such key. */
   async revoke(id: string): Promise<boolean> {
     if ((await this.#read(id)) === undefined) {
       return false;
     }
     await this.#redis.hset(apiKeyKey(id), REVOKED_FIELD, redisNow());
-    // Those who are let in for long; the others ask each time. It is revoked also where this is not heard: they look now and then.
+    // For open streams; other requests check anyway. Streams that miss this check periodically.
     await this.#redis.publish(REVOKED_CHANNEL, id).catch(() => undefined);
     return true;
   }
 
-  /** Answers false when there is no such key. What runs goes on. */
+  /** False if there is no such key. Running jobs continue. */
   async pause(id: string): Promise<boolean> {
     if ((await this.#read(id)) === undefined) return false;
     await this.#redis.hsetnx(apiKeyKey(id), PAUSED_FIELD, redisNow());
     return true;
   }
 
-  /** Answers false when there is no such key. */
+  /** False if there is no such key. */
   async resume(id: string): Promise<boolean> {
     if ((await this.#read(id)) === undefined) return false;
     await this.#redis.hdel(apiKeyKey(id), PAUSED_FIELD);
@@ -176,8 +176,8 @@ export class ApiKeys {
   }
 
   /**
-   * A new secret for the same tenant; the one that it replaces works a day more. Undefined when there is no such key.
-   * Throws RATE_LIMITED when five replaced ones still work.
+   * A new secret for the tenant; the old one works for another day. Undefined for an unknown key.
+   * Throws RATE_LIMITED while five replaced secrets still work.
    */
   async rotate(id: string): Promise<string | undefined> {
     const stored = await this.#read(id);
@@ -228,20 +228,20 @@ function publicPart({
   return { name, scopes, instances, createdAtMs, ...(pausedAtMs !== undefined && { pausedAtMs }) };
 }
 
-/** Of a key, as Redis has them. */
+/** Fields as Redis stores them. */
 export function readPublicFields(fields: z.input<typeof PublicFields>): Omit<ApiKey, 'id'> {
   return PublicFields.parse(fields);
 }
 
 const REVOKED_FIELD = 'revokedAtMs';
 
-/** Channel that tells when a key was revoked; the message is its id. */
+/** Announces a revoked key; the message is its id. */
 export const REVOKED_CHANNEL = ownKey('revoked');
 
-/** Of a key's hash, there while it is paused. */
+/** Field of a key's hash, set while it is paused. */
 export const PAUSED_FIELD = 'pausedAtMs';
 
-/** The hash that a key is stored in. */
+/** The hash that stores a key. */
 export function apiKeyKey(id: string): string {
   return ownKey('key', id);
 }

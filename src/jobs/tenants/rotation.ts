@@ -1,18 +1,18 @@
-/** Replacing a secret in a Redis hash. Each one that was replaced works on until the end of its own 24 hours (decisions A6, D). */
+/** Replaces a secret in a Redis hash; the old one works for 24 more hours (decisions A6, D). */
 import { ServiceError } from 'soundpost-contract/errors';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { loadScript } from 'soundpost-kit/redis/script';
 
 const OVERLAP_MS = 24 * 60 * 60 * 1000;
-/** Replaced secrets that work at the same time. */
+/** Replaced secrets that can work at the same time. */
 const MAX_REPLACED = 5;
 
 const rotate = loadScript(new URL('./lua/secret-rotate.lua', import.meta.url));
 
 /**
- * @param currentField name of the hash's field that holds the current secret
- * @throws ServiceError RATE_LIMITED when five replaced secrets still work
+ * @param currentField the hash's field with the current secret
+ * @throws ServiceError RATE_LIMITED while five replaced secrets still work
  */
 export async function rotateSecret(
   redis: Redis,
@@ -32,7 +32,7 @@ export async function rotateSecret(
   }
 }
 
-/** Those of the field `replaced` that still work, the newest first. */
+/** Entries of the field `replaced` that still work, newest first. */
 export function stillWorking(replaced: string | undefined): string[] {
   return (replaced ?? '').split(' ').flatMap((entry) => {
     const [secret, untilMs] = entry.split(':');

@@ -1,4 +1,4 @@
-/** A tenant's webhook secret (decisions D): made when it is first needed, encrypted at rest, rotated with a day of overlap. */
+/** A tenant's webhook secret (decisions D): created on demand, encrypted, overlaps a day. */
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -21,18 +21,18 @@ export class WebhookSecrets {
   readonly #redis: Redis;
   readonly #key: Buffer;
 
-  /** @param key AES-256 key of what is encrypted at rest */
+  /** @param key AES-256 key for data encrypted at rest */
   constructor(redis: Redis, key: Buffer) {
     this.#redis = redis;
     this.#key = key;
   }
 
-  /** The secrets to sign with, the current one first, then each that was replaced less than a day ago. */
+  /** The secrets to sign with: the current one, then those replaced less than a day ago. */
   async of(tenant: string): Promise<readonly string[]> {
     const key = webhookSecretKey(tenant);
     let stored = Stored.parse(await this.#redis.hgetall(key));
     if (stored.current === undefined) {
-      // Of two who make the first one at once, the second reads the first's.
+      // Of two concurrent creators, the second reads the first's secret.
       await this.#redis.hsetnx(key, 'current', this.#encrypt(newSecret()));
       stored = Stored.parse(await this.#redis.hgetall(key));
     }
@@ -41,7 +41,7 @@ export class WebhookSecrets {
       .map((text) => this.#decrypt(text));
   }
 
-  /** A new secret; the one that it replaces keeps signing for a day. Throws RATE_LIMITED when five still do. */
+  /** A new secret; the old one signs for another day. Throws RATE_LIMITED while five still do. */
   async rotate(tenant: string): Promise<string> {
     const secret = newSecret();
     await rotateSecret(this.#redis, webhookSecretKey(tenant), 'current', this.#encrypt(secret));
@@ -64,7 +64,7 @@ export class WebhookSecrets {
   }
 }
 
-/** The hash that a tenant's secrets are stored in. */
+/** The hash that stores a tenant's secrets. */
 export const webhookSecretKey = (tenant: string): string => ownKey('webhook-secret', tenant);
 
 function newSecret(): string {

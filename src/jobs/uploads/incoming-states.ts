@@ -1,4 +1,4 @@
-/** How far an upload has come that arrives in a bucket: in its record, under the lease of the upload (uploads.ts). */
+/** State of an upload arriving in a bucket, in its record, under the upload's lease. */
 
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
@@ -29,7 +29,7 @@ export class IncomingStates {
     this.#redis = redis;
   }
 
-  /** Undefined when nothing of the upload is on its way in. */
+  /** Undefined if the upload is not arriving. */
   async read(file: string): Promise<State | undefined> {
     return StoredState.safeParse(await this.#redis.hgetall(recordKey(file))).data;
   }

@@ -1,6 +1,6 @@
 /**
- * What is known of an upload beside its bytes: whose it is, how it is called, whether it is complete, until when it is kept,
- * and which jobs still need it (decisions A5). The bytes outlive `expiresAtMs` while a job holds them.
+ * An upload's record: owner, name, state, expiry, and the jobs that still need it (decisions A5).
+ * Its bytes outlive `expiresAtMs` while a job holds them.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -26,58 +26,58 @@ export interface Upload {
   readonly tenant: string;
   /** The caller's name for it. */
   readonly name: string;
-  /** Of an incomplete upload what was announced, 0 where nothing was. */
+  /** Of an incomplete upload the announced size, 0 if none. */
   readonly sizeBytes: number;
   readonly expiresAtMs: number;
   readonly state: 'incomplete' | 'complete';
-  /** `Upload-Metadata` of a tus upload, as it was sent. */
+  /** `Upload-Metadata` of a tus upload, as sent. */
   readonly tusMetadata?: string | undefined;
-  /** Bytes from here on are of a chunk whose checksum is not known to be right. */
+  /** Bytes from here on belong to a chunk whose checksum is not verified. */
   readonly uncheckedFrom?: number | undefined;
 }
 
-/** Ids of all uploads, scored by when they expire: what the janitor walks. */
+/** Ids of all uploads, scored by expiry, for the janitor. */
 const INDEX = ownKey('uploads');
 const recordKey = (file: string): string => ownKey('upload', file);
-/** What a tenant may have in uploads that are unfinished or have not expired (decisions A5). */
+/** A tenant's limits for uploads that are incomplete or not expired (decisions A5). */
 interface UploadBudget {
   readonly uploads: number;
   readonly bytes: number;
 }
 
-/** Files of a tenant's uploads that count against its budget, scored by when they expire. */
+/** A tenant's uploads that count against its budget, scored by expiry. */
 const countedKey = (tenant: string): string => ownKey('uploads-of', tenant);
-/** Ids of the jobs that were given the upload, scored by when. */
+/** Ids of the jobs that use the upload, scored by when they took it. */
 const holdersKey = (file: string): string => ownKey('upload-holders', file);
 
-/** A job is added to its queue after it has taken hold; one that has not appeared by then never will. */
+/** A job is queued right after taking hold; one that is not there in time never appears. */
 const APPEARS_WITHIN_MS = 60_000;
 
 export function newUploadId(): string {
   return `upl_${randomBytes(8).toString('hex')}`;
 }
 
-/** Where the bytes of a complete upload lie in the storage. */
+/** Storage key of a complete upload. */
 export function uploadStorageKey(file: string): string {
   return `uploads/${file}`;
 }
 
-/** The bytes of an upload are written and erased under it. */
+/** Required to write or erase an upload's bytes. */
 export function uploadLease(file: string): RedisLease {
   return new RedisLease(ownKey, `upload:${file}`);
 }
 
 const begin = loadScript(new URL('./lua/upload-begin.lua', import.meta.url));
 
-/** Why an upload does not fit its tenant's budget, and after how many seconds the first of those that are there expires. */
+/** The exceeded limit, and the seconds until the first existing upload expires. */
 interface OverBudget {
   readonly limit: keyof UploadBudget;
   readonly retryAfterSeconds: number;
 }
 
 /**
- * To be called before the first byte is stored, so that nothing is stored that the janitor does not know of.
- * @param budget that the upload has to fit, and counts against from now on; default none
+ * Call before storing the first byte, so that the janitor knows everything stored.
+ * @param budget that the upload must fit, and counts against; default none
  */
 export async function beginUpload(
   redis: Redis,
@@ -102,7 +102,7 @@ export async function beginUpload(
   return limit === undefined ? undefined : { limit, retryAfterSeconds };
 }
 
-/** What counts against the tenant's budget at the moment. */
+/** The tenant's current use of its budget. */
 export async function uploadsOf(redis: Redis, tenant: string): Promise<UploadBudget> {
   const files = await redis.zrangebyscore(countedKey(tenant), `(${redisNow()}`, '+inf');
   const sizes = await Promise.all(files.map((file) => redis.hget(recordKey(file), 'sizeBytes')));
@@ -111,7 +111,7 @@ export async function uploadsOf(redis: Redis, tenant: string): Promise<UploadBud
 
 const complete = loadScript(new URL('./lua/upload-complete.lua', import.meta.url));
 
-/** Makes the upload a source. False when it was withdrawn meanwhile: then its bytes are the caller's to remove. */
+/** Makes the upload a source. False if it was withdrawn: then the caller removes its bytes. */
 export async function completeUpload(
   redis: Redis,
   { file, sizeBytes, expiresAtMs }: Pick<Upload, 'file' | 'sizeBytes' | 'expiresAtMs'>,
@@ -120,14 +120,14 @@ export async function completeUpload(
   return (await complete.run(redis, [recordKey(file), INDEX], args)) === 1;
 }
 
-/** Notes that bytes from `offset` on are not checked yet; undefined: all are. */
+/** Marks bytes from `offset` on as unchecked; undefined: all are checked. */
 export async function markUnchecked(redis: Redis, file: string, offset: number | undefined): Promise<void> {
   await (offset === undefined
     ? redis.hdel(recordKey(file), 'uncheckedFrom')
     : redis.hset(recordKey(file), 'uncheckedFrom', offset));
 }
 
-/** The upload of that tenant in whatever state; unknown, foreign and expired are the same answer. */
+/** The tenant's upload in any state; undefined alike if unknown, foreign or expired. */
 export async function readUpload(redis: Redis, tenant: string, file: string): Promise<Upload | undefined> {
   const parsed = StoredUpload.safeParse(await redis.hgetall(recordKey(file)));
   return parsed.success && parsed.data.tenant === tenant && parsed.data.expiresAtMs > redisNow()
@@ -135,7 +135,7 @@ export async function readUpload(redis: Redis, tenant: string, file: string): Pr
     : undefined;
 }
 
-/** The complete upload of that tenant; unknown, foreign, incomplete and expired are the same answer. */
+/** The tenant's complete upload; undefined alike if unknown, foreign, incomplete or expired. */
 export async function findUpload(redis: Redis, tenant: string, file: string): Promise<Upload | undefined> {
   const upload = await readUpload(redis, tenant, file);
   return upload?.state === 'complete' ? upload : undefined;
@@ -144,8 +144,8 @@ export async function findUpload(redis: Redis, tenant: string, file: string): Pr
 const hold = loadScript(new URL('./lua/upload-hold.lua', import.meta.url));
 
 /**
- * Keeps the bytes of an upload until the job has ended. To be called before the job is queued; a job that never appears holds
- * nothing. False when the upload has expired meanwhile.
+ * Keeps an upload's bytes until the job ends. Call before queueing; a job that never appears holds
+ * nothing. False if the upload has expired.
  */
 export async function holdUpload(redis: Redis, file: string, jobId: string): Promise<boolean> {
   return (await hold.run(redis, [recordKey(file), holdersKey(file)], [redisNow(), jobId])) === 1;
@@ -155,14 +155,14 @@ const held = loadScript(new URL('./lua/upload-is-held.lua', import.meta.url));
 
 const withdraw = loadScript(new URL('./lua/upload-withdraw.lua', import.meta.url));
 
-/** Makes the upload unknown to everybody at once. Its bytes stay until {@link eraseUpload}. */
+/** Makes the upload unknown at once. Its bytes stay until {@link eraseUpload}. */
 export async function withdrawUpload(redis: Redis, file: string): Promise<void> {
   await withdraw.run(redis, [recordKey(file), INDEX], [file, countedKey('')]);
 }
 
 /**
- * Removes an expired or withdrawn upload, unless a job holds it still. The caller has the lease of the upload.
- * @param removeBytes the record goes after the bytes, so that a crash in between leaves nothing behind
+ * Removes an expired or withdrawn upload, unless a job still holds it. The caller has its lease.
+ * @param removeBytes called before the record is removed, so a crash leaves no unknown bytes
  * @returns whether it is gone
  */
 export async function eraseUpload(
@@ -179,7 +179,7 @@ export async function eraseUpload(
   return true;
 }
 
-/** Ids of uploads that have expired, the longest expired first. */
+/** Ids of expired uploads, oldest expiry first. */
 export async function expiredUploads(redis: Redis, skip: number, count: number): Promise<string[]> {
   return redis.zrangebyscore(INDEX, '-inf', redisNow(), 'LIMIT', skip, count);
 }

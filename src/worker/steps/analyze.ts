@@ -1,4 +1,4 @@
-/** What the video is, and what is to be made of it. */
+/** Probes the video and plans the outputs. */
 import type { InputFile } from 'soundpost-contract/job';
 import { type NamedOutput, outputsOf } from 'soundpost-contract/output-request';
 import { MediaFailure } from 'soundpost-media/failure';
@@ -12,7 +12,7 @@ interface PlannedOutput {
   readonly plan: OutputPlan;
 }
 
-/** A transcript of which there is nothing to hear: the job goes on without it (decisions A8). */
+/** A transcript without audio to transcribe: the job continues without it (decisions A8). */
 interface NotMade {
   readonly name: string;
   /** Callers see it. */
@@ -36,7 +36,7 @@ export const analyze: Step<LocalSource, AnalyzedVideo> = async (
   report('analyzing_video', 0);
   const probed = video.probe ?? (await probe(services.tools, video.path, { signal }));
   const [first, ...others] = outputsOf(payload);
-  // What is all the sound there is needs no choice.
+  // The file holds a single track, so none is selected.
   const chosen = <Output extends NamedOutput>(output: Output): Output =>
     video.isTrack ? { ...output, track: undefined } : output;
   const planned = (output: NamedOutput): PlannedOutput => ({
@@ -65,7 +65,7 @@ export const analyze: Step<LocalSource, AnalyzedVideo> = async (
 
 const ELSEWHERE = 'of an HLS or DASH stream a job takes one audio track, that of the first output';
 
-/** @param countedSeconds the first output's track's length by its samples, once they were counted */
+/** @param countedSeconds length of the first output's track by its samples, where counted */
 export function inputFileOf(
   { video, probe: probed }: AnalyzedVideo,
   countedSeconds: number | null,

@@ -1,4 +1,4 @@
-/** The video comes to the workspace: from its URL, or from where the upload lies. */
+/** Brings the video into the workspace, from its URL or from the stored upload. */
 import { stat } from 'node:fs/promises';
 import { ServiceError } from 'soundpost-contract/errors';
 import { outputsOf } from 'soundpost-contract/output-request';
@@ -61,7 +61,7 @@ async function openUpload(
     let roomBytes = 0;
     const copying = {
       signal,
-      // Once, however often the copy is begun.
+      // Claims once, however often the copy restarts.
       async makeRoom(bytes: number) {
         await space.grow(bytes - roomBytes, signal);
         roomBytes = bytes;

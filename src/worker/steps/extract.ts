@@ -1,4 +1,4 @@
-/** The audio is taken out, and made louder or quieter when that was asked for. */
+/** Extracts the audio, and normalizes its loudness on request. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { type Extraction, extractAudio } from 'soundpost-media/extract';
@@ -25,7 +25,8 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
   let endNormalise: (() => void) | undefined;
   context.report(step, 0);
   const mayUseCores = services.encoding.capacity > 1;
-  // An output with others beside it, or a voice message, is not cut: the other cores are theirs. One that is levelled is made by itself.
+  // Not split beside other outputs or a voice message, which need the other cores. A normalized
+  // output is encoded in a run of its own.
   const beside = plans.filter((plan) => plan.loudnessLufs === null && !isLight(plan)).length;
   const isCut = (plan: OutputPlan, nth: number): boolean =>
     mayUseCores && (plan.loudnessLufs !== null || beside === 1) && (nth > 0 || voicePlan === null);
@@ -71,7 +72,7 @@ export const extract: Step<AnalyzedVideo, ExtractedAudio> = async (analyzed, con
   return { ...analyzed, extraction, notMade: [...analyzed.notMade, ...notMade] };
 };
 
-/** Where an output lies in the workspace. */
+/** The path of an output in the workspace. */
 export function outputPath(workspace: string, name: string): string {
   return join(workspace, `output-${name}`);
 }
@@ -85,12 +86,12 @@ function beginNormalise({ services: { observer, tracing } }: StepContext): () =>
   };
 }
 
-/** A core is idle when its place among the encoders is free and no job waits for one (docs/decisions/0012-parallel-encoding.md). */
+/** Idle: a free encoder slot that no job waits for (docs/decisions/0012-parallel-encoding.md). */
 function idlePlaces({ services, logger }: StepContext): Parallelism {
   return {
     takeIdle(most) {
       const cores = availableParallelism();
-      // With more places than cores the last ones that are free have no core of their own.
+      // With more slots than cores, the last free ones have no core of their own.
       const surplus = Math.max(0, services.encoding.capacity - cores);
       const { weight, release } = services.encoding.takeFree(Math.min(most, cores) - 1, surplus);
       return { count: 1 + weight, release };

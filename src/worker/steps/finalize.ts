@@ -1,4 +1,4 @@
-/** The files are published under names of this attempt; the result that points to them counts only while the lock is held. */
+/** Publishes files under names of this attempt; the result counts only while the lock is held. */
 import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -36,9 +36,9 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
       continue;
     }
     const file = fileOf(extracted, output.name);
-    // Beside the publishing, which waits for the disk. The file is opened first, for it is moved away.
+    // Hashed while publishing waits for the disk. Opened first, because publishing moves the file.
     const hashing = hashOf(await open(path), signal);
-    // Should the publishing fail, that is the error to know.
+    // If publishing fails, report its error, not the hash's.
     hashing.catch(() => undefined);
     const { key: storageKey, sizeBytes: size } = await publish(path, key);
     const sha256 = await hashing;
@@ -47,7 +47,7 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
     );
   }
   const voiceFile = voice === null ? null : await publish(join(workspace, 'voice'), keys.voice);
-  // From when all are there: while the storage is away, publishing waits.
+  // Counted from now, when all files exist: publishing waits while the storage is down.
   const expiresAt = new Date(redisNow() + services.limits.outputTtlSeconds * 1000).toISOString();
   const [outputFile, ...otherFiles] = published.map((stored) => stored(expiresAt));
   if (outputFile === undefined || outputFile.format === 'waveform') throw new Error('no audio was made');
@@ -87,7 +87,7 @@ function storedFile(
   return format === 'waveform' ? { ...about, format } : { ...about, ...soundOf(file, format) };
 }
 
-/** One that was not made ends as any other transcript does, and is told as one. */
+/** A transcript that was not made is reported like any other. */
 function transcriptAudio(
   { name, subtitles, language }: TranscriptRequest,
   extracted: ExtractedAudio,
@@ -115,7 +115,7 @@ function filenameOf(output: NamedOutput, extracted: ExtractedAudio, context: Ste
   return `${baseName(extracted, context)}${ending}.${fileKindOf(output).extension}`;
 }
 
-/** What there is to say of a file of audio besides. */
+/** Audio properties of a file. */
 function soundOf(file: MadeFile, format: FormatName) {
   return {
     format,
@@ -128,15 +128,15 @@ function soundOf(file: MadeFile, format: FormatName) {
   };
 }
 
-/** The caller's choice, else the source's name without its extension. */
+/** The caller's choice, or the source's name without its extension. */
 function baseName({ video }: ExtractedAudio, { payload }: StepContext): string {
   return payload.options.filename ?? (video.name.replace(/\.[^.]{1,10}$/, '') || 'audio');
 }
 
-/** Of each of two: one is read into while the other one is hashed. */
+/** One of two buffers: one is filled while the other is hashed. */
 const BUFFER_BYTES = 1024 * 1024;
 
-/** Closes the file. A stream would take fresh memory for each chunk, which takes longer than the hashing. */
+/** Closes the file. Not a stream: allocating each chunk takes longer than hashing it. */
 async function hashOf(file: FileHandle, signal: AbortSignal): Promise<string> {
   await using _closed = file;
   const hash = createHash('sha256');

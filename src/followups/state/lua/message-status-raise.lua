@@ -1,7 +1,7 @@
--- Moves the status of a message forward, never back.
+-- Moves a message's status forward, never back.
 -- KEYS: status
 -- ARGV: status, keepSeconds, order as JSON
--- Returns: the status that it has now
+-- Returns: its status now
 local order = cjson.decode(ARGV[3])
 local function rank(word)
   for index, name in ipairs(order) do if name == word then return index end end

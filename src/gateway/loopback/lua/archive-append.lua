@@ -1,4 +1,4 @@
--- Appends a message to the archives that it belongs to, and drops what is too much in them.
+-- Appends a message to its archives, and trims them.
 -- KEYS: archive...
 -- ARGV: message, longest, keepSeconds
 -- Returns: 1

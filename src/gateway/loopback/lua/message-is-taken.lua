@@ -1,4 +1,4 @@
--- Says whether the network has taken a message before. Behind the fence.
+-- Checks whether the network already has a message. Behind the fence.
 -- KEYS: taken
 -- ARGV: none
 -- Returns: 1 or 0

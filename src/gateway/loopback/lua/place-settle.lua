@@ -1,4 +1,4 @@
--- Gives an instance its place on the network once; whoever comes second finds it.
+-- Assigns an instance its place on the network; a second caller gets the same place.
 -- KEYS: places, members, groups
 -- ARGV: id, place, digits, member, groupDigits, group, seededDigits seededMember...
 -- Returns: the place

@@ -1,9 +1,8 @@
--- Removes the entries of jobs that are no longer answered from a page of a tenant's list.
+-- Removes entries of expired jobs from a page of a tenant's list.
 -- KEYS: jobIndex
 -- ARGV: endedBeforeMs, skip, page
 -- Returns: {entries seen, entries removed}
--- A job is submitted before it ends: only entries that are old enough can be over, and those are
--- looked at one by one.
+-- A job is submitted before it ends: only entries that are old enough are checked one by one.
 -- include: ../../lua/bullmq/times-of.lua
 local index = KEYS[1]
 local endedBefore, skip, page = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])

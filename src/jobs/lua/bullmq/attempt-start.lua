@@ -1,9 +1,8 @@
--- Looks, when a worker takes a job up, whether it may start, and after attempts that left it.
+-- Checks whether a job may start when a worker takes it, and the attempts that left it.
 -- KEYS: job, lock, beats, dead, apiKey
 -- ARGV: token
--- Returns: {state, starts lost by a death, starts lost by one that is silent and may be dead}
--- A process that was heard of after it had left the job did not die of it; one that nobody knows
--- any more has ended in order.
+-- Returns: {state, starts lost by a death, starts whose silent process may be dead}
+-- A process heard from after it left the job did not die of it; an unknown one ended in order.
 -- include: names.lua
 local PAUSED = 'pausedAtMs' -- PAUSED_FIELD in api-keys.ts
 local hash, lock, beats, dead, key = unpack(KEYS)

@@ -1,12 +1,10 @@
--- Finds the first waiting job of none of the tenants given, or else of one that is not served.
+-- Finds the first waiting job of none of the given tenants, or else of one that is not served.
 -- KEYS: prioritized, wait
 -- ARGV: prefix of the queue's keys, prefix of API keys, number of served ones, served and others...
--- Returns: {id, tenant, submitted at, 1 when it stands in front}, or nothing; none of a paused key
--- No caller can write `"tenant":"` into the data: within a text of JSON each quotation mark has a
--- backslash before it.
+-- Returns: {id, tenant, submitted at, 1 if in front}, or nothing; none of a paused key
+-- No caller can write `"tenant":"` into the data: JSON escapes quotation marks in a text.
 local PAUSED = 'pausedAtMs' -- PAUSED_FIELD in api-keys.ts
--- How far into the queue a job is looked for: as many as the unfinished jobs of five keys. Each
--- takes 5 µs.
+-- Search depth: as many as the unfinished jobs of five keys, at 5 µs each.
 local LOOKED_FOR_AMONG = 500
 local prefix, apiKeys, served, known, first = ARGV[1], ARGV[2], {}, {}, nil
 for i = 4, #ARGV do

@@ -1,4 +1,4 @@
--- Lists the jobs of a queue that somebody holds.
+-- Lists the locked jobs of a queue.
 -- KEYS: active
 -- ARGV: prefix of the queue's keys
 -- Returns: their ids, each followed by the token of its lock

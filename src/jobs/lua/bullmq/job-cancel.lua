@@ -1,10 +1,9 @@
--- Marks a job as cancelled, whatever it is doing; takes it up where it waits, or tells its worker.
+-- Marks a job as cancelled; claims it if it waits, otherwise notifies its worker.
 -- KEYS: prioritized, wait, active, delayed, job, lock
 -- ARGV: jobId, token, cancelChannel, changeChannel
--- Returns: 'missing', 'finished', 'claimed' (under the token), or 'told'
+-- Returns: 'missing', 'finished', 'claimed' (under the token), or 'notified'
 -- include: names.lua
--- How long a claimed job may stay unfailed; then it stalls, and the worker that gets it sees the
--- flag.
+-- How long a claimed job can stay unfailed; then it stalls, and its next worker sees the flag.
 local CLAIM_MS = 5000
 local prioritized, wait, active, delayed, hash, lock = unpack(KEYS)
 local id, token, channel, changes = unpack(ARGV)
@@ -19,4 +18,4 @@ if redis.call('ZREM', prioritized, id) == 1 or redis.call('LREM', wait, 1, id) =
   return 'claimed'
 end
 redis.call('PUBLISH', channel, id)
-return 'told'
+return 'notified'

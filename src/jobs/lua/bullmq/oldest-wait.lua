@@ -1,16 +1,15 @@
--- Finds for how long the job has waited that has waited longest, whatever the queue's length.
+-- Finds the longest wait in a queue, in time independent of its length.
 -- KEYS: prioritized, wait, delayed
--- ARGV: nowMs, prefix of the queue's keys, 1 when it is the queue of extractions
--- Returns: ms, 0 when none waits
--- How many jobs at the head of a queue are looked at. Jobs of one flow stand in the order they
--- came, and the first of each flow stands near the head (docs/decisions/0004-fairness.md): with
--- more flows than this the oldest may be missed, and one nearly as old is told.
+-- ARGV: nowMs, prefix of the queue's keys, 1 for the queue of extractions
+-- Returns: ms, 0 if no job waits
+-- Jobs checked at the head of the queue. A flow's jobs stand in order, its first near the head
+-- (docs/decisions/0004-fairness.md): with more flows than this, a nearly oldest job is reported.
 local LOOKED_AT = 200
 local prioritized, wait, delayed = unpack(KEYS)
 local now, prefix, isExtract = tonumber(ARGV[1]), ARGV[2], ARGV[3] == '1'
 local oldest = now
--- An announcement that was tried before waits since its next try was due, which no field tells
--- once it is due: of those only the delayed ones that nobody has taken up count.
+-- A retried announcement waits since its retry was due, which no field records. Only delayed ones
+-- not yet taken count.
 local function see(ids)
   for _, id in ipairs(ids) do
     local created, started = unpack(redis.call('HMGET', prefix .. id, 'timestamp', 'processedOn'))

@@ -1,7 +1,7 @@
--- Writes the state of a running job, whose progress only goes up, and renews its lock.
+-- Writes a running job's state, whose progress never falls, and renews its lock.
 -- KEYS: job, lock
 -- ARGV: token, progress as JSON, changeChannel, jobId, lockMs, worker
--- Returns: 'held', 'cancelled', or 'lost' when the lock is another's
+-- Returns: 'held', 'cancelled', or 'lost' if another worker has the lock
 -- include: names.lua
 local hash, lock = unpack(KEYS)
 local token, text, channel, id, lockMs, working = unpack(ARGV)

@@ -1,19 +1,19 @@
--- Defines functions on the places of extractions in the queue.
+-- Defines functions on the positions of extractions in the queue.
 -- KEYS: prioritized, wait, active, delayed
 -- ARGV: none
 -- Returns: nothing
 -- BullMQ's score of a job with a priority is priority * 2^32 + a counter.
 -- include: names.lua
 local UNIT = 4294967296
--- How many extractions wait with a priority, without one, and run.
+-- Counts extractions that wait with a priority, wait without one, and run.
 local function lengths()
   return redis.call('ZCARD', KEYS[1]), redis.call('LLEN', KEYS[2]), redis.call('LLEN', KEYS[3])
 end
--- 0 for one without.
+-- 0 if it has none.
 local function priorityOf(id)
   return tonumber(redis.call('HGET', EXTRACTION .. id, 'priority') or '0')
 end
--- How many wait and how many run in front of that one, which is not there yet when the id is nil.
+-- Counts jobs waiting and running in front of this one; the id is nil for a job not yet added.
 local function before(priority, id)
   local waiting = 0
   if not id then
@@ -29,7 +29,7 @@ local function before(priority, id)
   end
   return waiting, running
 end
--- Moves all that wait, run or may come back to the front by so much, and none before 1.
+-- Moves all waiting, running and delayed jobs forward by this much, but not below 1.
 local function shiftPriorities(by)
   local function shift(id)
     local priority = priorityOf(id)

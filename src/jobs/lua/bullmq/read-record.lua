@@ -1,4 +1,4 @@
--- Defines readRecord(key), for a script that reads an extraction along with something else.
+-- Defines readRecord(key), to read an extraction together with something else.
 -- KEYS: none
 -- ARGV: none
 -- Returns: nothing; readRecord returns the values of RECORD_FIELDS in bullmq-internals.ts

@@ -1,7 +1,7 @@
--- Defines refuse(id, how): settles that a job is not started, unless it is confirmed already.
+-- Defines refuse(id, how): ensures that an unconfirmed job never starts.
 -- KEYS: none
 -- ARGV: none
--- Returns: nothing; refuse returns what the job is: 'confirmed', 'refused' or 'absent'
+-- Returns: nothing; refuse returns the job's state: 'confirmed', 'refused' or 'absent'
 -- include: names.lua
 local function refuse(id, how)
   local hash = EXTRACTION .. id

@@ -1,4 +1,4 @@
--- Moves the virtual time of the queue on to a job, and notes the attempt that has its turn.
+-- Advances the queue's virtual time to a job, and records the attempt that got an encoder.
 -- KEYS: job, virtualTime
 -- ARGV: attemptToken
 -- Returns: nothing

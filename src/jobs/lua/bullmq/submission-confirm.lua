@@ -1,7 +1,7 @@
--- Confirms the jobs of a submission, which may start from now on, and tells of them.
+-- Confirms a submission's jobs, which may now start, and announces them.
 -- KEYS: job...
 -- ARGV: acceptedChannel, acceptedMessage, changeChannel, jobId...
--- Returns: 1, or 0 when one of them is gone or was dropped
+-- Returns: 1, or 0 if one of them is gone or was dropped
 -- include: names.lua
 local all = 1
 for index, hash in ipairs(KEYS) do

@@ -1,6 +1,6 @@
--- Settles that a job which was not confirmed is never started.
+-- Ensures that an unconfirmed job never starts.
 -- KEYS: (job)
 -- ARGV: jobId
--- Returns: 1, or 0 when it was confirmed after all
+-- Returns: 1, or 0 if it was confirmed
 -- include: refuse.lua
 return refuse(ARGV[1], DROPPED) == 'confirmed' and 0 or 1

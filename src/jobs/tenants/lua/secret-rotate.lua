@@ -1,8 +1,8 @@
--- Replaces a secret, which works on until its end.
+-- Replaces a secret, which keeps working until its expiry.
 -- KEYS: hash
 -- ARGV: currentField, secret, nowMs, untilMs, maxReplaced
--- Returns: 0, or ms until another one may be replaced
--- The field `replaced`: the newest first, each as `<secret>:<until, ms>`, with blanks between them.
+-- Returns: 0, or ms until another one can be replaced
+-- The field `replaced`: newest first, each `<secret>:<until, ms>`, separated by spaces.
 local currentField, secret, now, untilMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local maxReplaced = tonumber(ARGV[5])
 local current, replaced = unpack(redis.call('HMGET', KEYS[1], currentField, 'replaced'))

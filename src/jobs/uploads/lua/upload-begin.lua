@@ -1,7 +1,7 @@
--- Records an upload before its first byte is stored, within the budget of its tenant if any.
+-- Records an upload before its first byte is stored, within its tenant's budget, if any.
 -- KEYS: record, index, counted
 -- ARGV: file, expiresAtMs, sizeBytes, maxUploads, maxBytes, recordPrefix, field value...
--- Returns: {}, or {which limit it passes, seconds until the first of the counted ones expires}
+-- Returns: {}, or {exceeded limit, seconds until the first counted upload expires}
 local record, index, counted = unpack(KEYS)
 local file, expires, size = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local maxUploads, maxBytes, recordPrefix = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]

@@ -1,7 +1,7 @@
 -- Makes an incomplete upload a source.
 -- KEYS: record, index
 -- ARGV: file, sizeBytes, expiresAtMs, countedPrefix
--- Returns: 1, or 0 when it was withdrawn meanwhile
+-- Returns: 1, or 0 if it was withdrawn
 -- include: upload-counted.lua
 local record, index = unpack(KEYS)
 local file, sizeBytes, expiresAtMs, countedPrefix = unpack(ARGV)

@@ -1,4 +1,4 @@
--- Defines countedOf(record, countedPrefix): the set in which the tenant's uploads are counted.
+-- Defines countedOf(record, countedPrefix): the set that counts the tenant's uploads.
 -- KEYS: none
 -- ARGV: none
 -- Returns: nothing

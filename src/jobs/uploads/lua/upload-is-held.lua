@@ -1,9 +1,8 @@
--- Says whether a job holds an upload still.
+-- Checks whether a job still holds an upload.
 -- KEYS: holders
 -- ARGV: appearedByMs
 -- Returns: 1 or 0
--- Nobody has to tell when a job has ended: whoever asks looks at the jobs themselves and drops
--- those that are over.
+-- Jobs need not report their end: each check reads the jobs and drops those that are over.
 -- include: ../../lua/bullmq/times-of.lua
 local holders, appearedBy = KEYS[1], tonumber(ARGV[1])
 local entries = redis.call('ZRANGE', holders, 0, -1, 'WITHSCORES')

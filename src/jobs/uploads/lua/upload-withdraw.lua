@@ -1,4 +1,4 @@
--- Makes an upload unknown to everybody at once.
+-- Makes an upload unknown at once.
 -- KEYS: record, index
 -- ARGV: file, countedPrefix
 -- Returns: nothing

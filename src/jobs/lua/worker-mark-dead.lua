@@ -1,7 +1,7 @@
--- Notes that a worker process is dead, unless it has beaten since.
+-- Marks a worker process as dead, unless it has beaten since.
 -- KEYS: workers, beats, dead
 -- ARGV: id, lastBeat
--- Returns: 1, or 0 when it has beaten since, or was found dead: of several observers one gets 1
+-- Returns: 1, or 0 if it has beaten since or was marked: of several observers one gets 1
 local _, beats, dead = unpack(KEYS)
 local id, lastBeat = unpack(ARGV)
 -- include: now.lua
