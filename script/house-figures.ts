@@ -1,6 +1,7 @@
 /**
- * How large the house is, without its tests. `node script/house-figures.ts [folder]`; the folder is another checkout with its packages installed, default
- * this one. docs/decisions/0045-parts-with-doors.md has the figures of before and after, and
+ * How large the house is, without its tests. `node script/house-figures.ts [folder]`; the folder
+ * is another checkout with its packages installed, default this one.
+ * docs/decisions/0045-parts-with-doors.md has the figures of before and after, and
  * test/house/figures.all.test.ts holds them as ceilings.
  */
 import { execFileSync } from 'node:child_process';
@@ -18,6 +19,8 @@ export interface Figures {
   /** Classes among them. */
   readonly exportedTypeNames: number;
   readonly linesOfLongestFunction: number;
+  /** Of more than 100 columns. */
+  readonly longCommentLines: number;
   /** That npm installs for production, without those of other platforms. */
   readonly packages: number;
 }
@@ -54,6 +57,9 @@ export function figuresOf(root: string): Figures {
     linesOfLongestFunction: Math.max(
       ...sources.flatMap(({ source }) => functionsOf(source).map((found) => found.lines)),
     ),
+    longCommentLines: sources
+      .flatMap(({ text }) => text.match(/^ *(\*|\/\*|\/\/).{90,}/gm) ?? [])
+      .filter((line) => line.length > 100).length,
     packages: installed.length,
   };
 }

@@ -1,12 +1,15 @@
 /** `serve`, `api`, `worker`, `gateway`: start, report addresses, and stop in the right order. */
 
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { scopes } from 'soundpost-contract/api-keys';
 import { createAuditLog, type Logger } from 'soundpost-kit/observe/logger';
 import { type Part, parts } from 'soundpost-kit/observe/metrics/table';
 import { closeRedis } from 'soundpost-kit/redis/connection';
 import { checkRedis } from 'soundpost-kit/redis/fitness';
-import { findStarter } from 'soundpost-media/find-tools';
+import { findStarter } from 'soundpost-media/abilities';
 import type * as Api from '../api/start.ts';
 import type * as Gateway from '../gateway/start.ts';
 import { checkBullmq } from '../jobs/bullmq-internals.ts';
@@ -24,7 +27,7 @@ import {
 } from '../process/resources.ts';
 import type * as Worker from '../worker/start.ts';
 import { loopProbe } from './loop-watchdog.ts';
-import { welcome } from './welcome.ts';
+import { shellWord } from './terminal-text.ts';
 
 /** Phases of stopping; `traffic` takes in work and stops first, all of it in parallel. */
 type Phase = 'traffic' | 'gateway' | 'resources';
@@ -187,4 +190,59 @@ async function firstKey(config: Config, resources: Resources, stores: Stores): P
   const key = await stores.keys.create({ name: 'first', scopes, instances: ['*'] });
   createAuditLog(resources.logger)({ event: 'key created', key: claimedId(key) });
   return key;
+}
+
+// What `serve` prints when ready: addresses, and a shell line that makes an MP3 of a video.
+
+interface Serving {
+  readonly apiPort: number;
+  readonly gatewayUrl: string;
+  /** Opens the inbox once. */
+  readonly inboxLink: string;
+  /** The key of the very first start; not shown again. */
+  readonly newKey: string | undefined;
+}
+
+/** A few seconds of speech, in a checkout and the npm package but not in the image. */
+const SAMPLE = fileURLToPath(new URL('../../examples/sample.mp4', import.meta.url));
+/** How to call this command line, in the package or in a checkout. */
+const SELF = extname(import.meta.filename) === '.js' ? 'npx soundpost' : 'script/soundpost';
+
+export function welcome({ apiPort, gatewayUrl, inboxLink, newKey }: Serving): string[] {
+  const api = `http://127.0.0.1:${apiPort}`;
+  const sample = existsSync(SAMPLE) ? SAMPLE : undefined;
+  const what = sample === undefined ? 'video.mp4, which you put there' : 'a sample';
+  return [
+    `Console  ${api}/`,
+    `API      ${api}`,
+    `Docs     ${api}/docs`,
+    `Gateway  ${gatewayUrl}`,
+    `Inbox    ${inboxLink} (one use, within 10 minutes)`,
+    newKey === undefined
+      ? `API key  is shown on the first start only; another: ${SELF} keys create --name mine`
+      : `API key  ${newKey} (shown this once)`,
+    '',
+    newKey === undefined
+      ? `In another terminal, with the key in SOUNDPOST_API_KEY, this makes an MP3 of ${what}:`
+      : `In another terminal this makes an MP3 of ${what}:`,
+    firstExtraction(api, newKey ?? '$SOUNDPOST_API_KEY', sample),
+  ];
+}
+
+/** A POSIX shell line that submits the video, follows the job and downloads the result. */
+function firstExtraction(api: string, key: string, sample: string | undefined): string {
+  const header = '-H "X-API-Key: $KEY"';
+  const request = `'request={"output":{"format":"mp3"}}'`;
+  const jobId = `sed -n 's/.*"jobId":"\\([^"]*\\)".*/\\1/p'`;
+  const output = sample === undefined ? 'video.mp3' : 'sample.mp3';
+  return [
+    `KEY=${key}`,
+    `ANSWER=$(curl -sS --retry 5 ${api}/v1/extract ${header} -F ${shellWord(`file=@${sample ?? 'video.mp4'}`)} -F ${request})`,
+    // Printed so that errors are visible.
+    `printf '%s\\n' "$ANSWER"`,
+    `JOB=$(printf %s "$ANSWER" | ${jobId})`,
+    // Server-Sent Events, which end with the job.
+    `curl -sSN ${api}/v1/jobs/\${JOB:?was not made}/events ${header}`,
+    `curl -sSf -o ${output} ${api}/v1/download/$JOB ${header} && ls -l ${output}`,
+  ].join('; ');
 }

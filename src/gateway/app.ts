@@ -6,7 +6,7 @@ import type { Instance } from 'soundpost-chat/instances';
 import { application, mount, noticeForwarded } from 'soundpost-kit/http/routes';
 import { inboxPage, inboxRoutes } from './inbox/inbox-routes.ts';
 import type { Access } from './middleware/access.ts';
-import { gatewayFromElsewhere } from './middleware/cross-origin.ts';
+import { gatewayFromElsewhere } from './middleware/access.ts';
 import { errorAnswer, notFound, otherMethods, refuseMethod } from './middleware/error-answer.ts';
 import { auditing, noteChange, requestLog } from './middleware/request-log.ts';
 import type { Route } from './route.ts';

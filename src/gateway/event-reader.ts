@@ -13,8 +13,8 @@ import {
   parseEvent,
   parseStreams,
 } from 'soundpost-chat/event-stream';
-import { loadFencedScript } from 'soundpost-chat/lease/fenced-script';
 import type { Lease } from 'soundpost-chat/lease/lease';
+import { loadFencedScript } from 'soundpost-chat/lease/lease';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { isRedisAway, type Redis } from 'soundpost-kit/redis/connection';
 import type { EventDeliveries } from './webhooks/event-deliveries.ts';

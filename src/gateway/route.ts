@@ -6,8 +6,7 @@ import type { Request, Response } from 'express';
 import type { Instance } from 'soundpost-chat/instances';
 import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 import type { z } from 'zod';
-import { badRequest } from './middleware/error-answer.ts';
-import { readJson } from './middleware/json-body.ts';
+import { badRequest, readJson } from './middleware/error-answer.ts';
 
 /**
  * - `instance`: the gateway's own key, or the token of the instance in the path (any, if none).

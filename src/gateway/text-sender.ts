@@ -2,7 +2,7 @@
 import type { Instance } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import type { MessageLog } from 'soundpost-chat/message-log';
-import { plainContext } from 'soundpost-chat/message-record';
+import { plainContext } from 'soundpost-chat/message-log';
 import type { OutgoingText, Session } from 'soundpost-chat/transport';
 import { inDoubt, interrupted, type OutgoingOrder, type SendRate, untilDue } from './outgoing.ts';
 

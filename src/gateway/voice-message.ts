@@ -1,7 +1,7 @@
 /** Converts a message between request, record and answer. */
 
 import { parseAddress } from 'soundpost-chat/address';
-import type { MessageRecord } from 'soundpost-chat/message-record';
+import type { MessageRecord } from 'soundpost-chat/message-log';
 import type { MessageContext } from 'soundpost-chat/transport';
 import type { AudioMessage, SendFields, SentMessage, SentText } from 'soundpost-contract/gateway';
 

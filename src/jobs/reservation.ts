@@ -12,7 +12,6 @@ import { RATE_WINDOW_SECONDS, type RateState, rateKey } from 'soundpost-kit/redi
 import { loadScript } from 'soundpost-kit/redis/script';
 import { VIRTUAL_TIME_KEY } from './names.ts';
 import { OUTLOOK_KEYS, type Outlook, type OutlookAnswer, readOutlook } from './outlook.ts';
-import { processorDebtKey } from './processor-budget.ts';
 
 export interface SubmissionLimits {
   /** Submissions per minute for each tenant. */
@@ -108,4 +107,26 @@ export async function reserveSubmission(
 /** Ids of a tenant's jobs, scored by submission time. */
 export function tenantJobsKey(tenant: string): string {
   return ownKey('jobs', tenant);
+}
+
+// A key's processor seconds per minute (`CPU_SECONDS_PER_MINUTE`). A job is charged when it ends,
+// as a debt that time pays off. Above a minute's worth, new jobs queue as `low`.
+
+export const MINUTE_MS = 60_000;
+
+/** When the key's debt is paid off, Redis' TIME in ms; exists only while in debt. */
+export function processorDebtKey(tenant: string): string {
+  return ownKey('processor', tenant);
+}
+
+const charge = loadScript(new URL('./lua/processor-charge.lua', import.meta.url));
+
+/** @param perMinute seconds */
+export async function chargeProcessor(
+  redis: Redis,
+  tenant: string,
+  seconds: number,
+  perMinute: number,
+): Promise<void> {
+  await charge.run(redis, [processorDebtKey(tenant)], [(seconds / perMinute) * MINUTE_MS]);
 }

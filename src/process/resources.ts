@@ -12,9 +12,14 @@ import { Probes } from 'soundpost-kit/observe/probes';
 import type { openTracing } from 'soundpost-kit/observe/tracing/open-telemetry';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import { clockProbe } from 'soundpost-kit/redis/clock';
-import { connectRedis, pingRedis, type Redis, type RedisAddress } from 'soundpost-kit/redis/connection';
+import {
+  connectRedis,
+  linkProbe,
+  pingRedis,
+  type Redis,
+  type RedisAddress,
+} from 'soundpost-kit/redis/connection';
 import { startEmbeddedRedis } from 'soundpost-kit/redis/embedded';
-import { linkProbe } from 'soundpost-kit/redis/link-probe';
 import { DiskSpace } from 'soundpost-kit/storage/disk-space';
 import { type Storage, StorageUnavailable } from 'soundpost-kit/storage/storage';
 import { StorageWatch } from 'soundpost-kit/storage/storage-watch';

@@ -1,8 +1,7 @@
 /** ffmpeg and outbound requests, set up from the configuration. */
 
 import type { Logger } from 'soundpost-base/logger';
-import { detectSandbox, limitsAlone } from 'soundpost-media/abilities';
-import { findTools } from 'soundpost-media/find-tools';
+import { detectSandbox, findTools, limitsAlone } from 'soundpost-media/abilities';
 import type { FoundTools, MediaTools } from 'soundpost-media/run';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { createOutbound, type Outbound } from 'soundpost-outbound/outbound';

@@ -6,14 +6,12 @@ import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connec
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { consumeExtractions } from '../jobs/extraction-consumer.ts';
 import { Janitor } from '../jobs/janitor/janitor.ts';
-import { closeQueues, openQueues, type Queues } from '../jobs/open-queue.ts';
+import { closeQueues, openQueues, type Queues, readQueues } from '../jobs/open-queue.ts';
 import { noteJobSeconds } from '../jobs/outlook.ts';
 import { filesOf } from '../jobs/payloads.ts';
-import { chargeProcessor } from '../jobs/processor-budget.ts';
-import { readQueues } from '../jobs/queue-state.ts';
+import { chargeProcessor } from '../jobs/reservation.ts';
 import { Semaphore } from '../jobs/semaphore.ts';
-import { IncomingStates } from '../jobs/uploads/incoming-states.ts';
-import { uploadStorageKey } from '../jobs/uploads/record.ts';
+import { IncomingStates, uploadStorageKey } from '../jobs/uploads/record.ts';
 import { WorkerRegistry } from '../jobs/worker-registry.ts';
 import { incomingFolder, type Resources, type Stores } from '../process/resources.ts';
 import { runExtraction } from './extraction.ts';

@@ -1,8 +1,7 @@
 /** What is told of the queues, against what was put into them. */
 import { describe, expect, it } from 'vitest';
 import { type QueueName, queueNames } from '../../src/jobs/names.ts';
-import { closeQueues, openQueues } from '../../src/jobs/open-queue.ts';
-import { readQueues } from '../../src/jobs/queue-state.ts';
+import { closeQueues, openQueues, readQueues } from '../../src/jobs/open-queue.ts';
 import { jobKey, queueKey } from './bullmq-keys.ts';
 import { aborted, logger, useQueue } from './queue-fixture.ts';
 

@@ -1,8 +1,7 @@
 /** A process that alone has lost Redis is told from a Redis that is away for everybody. */
 
 import { Probes } from 'soundpost-kit/observe/probes';
-import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
-import { linkProbe } from 'soundpost-kit/redis/link-probe';
+import { closeRedis, connectRedis, linkProbe, type Redis } from 'soundpost-kit/redis/connection';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
@@ -35,7 +34,7 @@ it('is cut off when its connection has ended while Redis answers, until it is th
   await until('it is not any more', () => !probes.isFailing('link'));
 });
 
-// Fails when packages/kit/src/redis/link-probe.ts does not ask anew.
+// Fails when packages/kit/src/redis/connection.ts does not ask anew.
 it('is not cut off by a Redis that hangs', async () => {
   const fresh = vi.spyOn(redis, 'duplicate');
   process.kill(server.pid, 'SIGSTOP');

@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { NOT_HOLDER } from 'soundpost-chat/lease/fenced-script';
+import { NOT_HOLDER } from 'soundpost-chat/lease/lease';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { RATE_WINDOW_SECONDS, WRONG_KEYS_PER_MINUTE } from 'soundpost-kit/redis/rate';
@@ -10,7 +10,7 @@ import { readScript } from 'soundpost-kit/redis/script';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { own, RECORD_FIELDS, recordKey } from '../../src/jobs/bullmq-internals.ts';
-import { MINUTE_MS } from '../../src/jobs/processor-budget.ts';
+import { MINUTE_MS } from '../../src/jobs/reservation.ts';
 import { PAUSED_FIELD } from '../../src/jobs/tenants/api-keys.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -79,10 +79,10 @@ function headerUse(list: string | undefined): ReturnType<typeof useOf> {
 
 /** What Lua and TypeScript both have to know, and where: a line `local NAME = value -- NAME in file.ts`. */
 const shared: Readonly<Record<string, string | number>> = {
-  'NOT_HOLDER in fenced-script.ts': NOT_HOLDER,
+  'NOT_HOLDER in lease.ts': NOT_HOLDER,
   'RATE_WINDOW_SECONDS * 1000 in rate.ts': RATE_WINDOW_SECONDS * 1000,
   'WRONG_KEYS_PER_MINUTE in rate.ts': WRONG_KEYS_PER_MINUTE,
-  'MINUTE_MS in processor-budget.ts': MINUTE_MS,
+  'MINUTE_MS in reservation.ts': MINUTE_MS,
   'PAUSED_FIELD in api-keys.ts': PAUSED_FIELD,
   "recordKey('extract', '') in bullmq-internals.ts": recordKey('extract', ''),
   'own.cancelled in bullmq-internals.ts': own.cancelled,

@@ -14,8 +14,7 @@ import { PREFIX, type StorageOnS3, storageOnS3 } from 'soundpost-testing/s3/s3-f
 import type { S3Request } from 'soundpost-testing/s3/s3-server';
 import { until } from 'soundpost-testing/until';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { IncomingStates } from '../../src/jobs/uploads/incoming-states.ts';
-import { beginUpload, newUploadId, uploadStorageKey } from '../../src/jobs/uploads/record.ts';
+import { beginUpload, IncomingStates, newUploadId, uploadStorageKey } from '../../src/jobs/uploads/record.ts';
 
 /** The unit of all sizes here: parts are smaller than S3 takes them. Those of its own size are in test/api/s3-uploads. */
 const UNIT = 64 * 1024;

@@ -132,7 +132,7 @@ describe('the session of a WhatsApp account', () => {
     expect(await redis.exists(HASH)).toBe(0);
   });
 
-  // Broken by hand (packages/chat/src/lease/fenced-script.ts): without the look at the holder both are written.
+  // Broken by hand (packages/chat/src/lease/lease.ts): without the look at the holder both are written.
   it('is not touched by a process from which another has taken the lease', async () => {
     const stale = storeOf('one');
     const { creds, keys } = await stale.load(baileys);

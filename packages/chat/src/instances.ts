@@ -1,4 +1,5 @@
 /** The instances of the gateway in Redis: records, names and token hashes. */
+
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import {
@@ -17,7 +18,6 @@ import type { Sealer } from 'soundpost-kit/signing/sealer';
 import { isSameSecret } from 'soundpost-kit/signing/signatures';
 import { z } from 'zod';
 import { gatewayKey } from './redis-keys.ts';
-import { changeRecord, readRecord } from './redis-record.ts';
 import { randomToken, type SecretHasher } from './tokens.ts';
 
 const Instance = z.object({
@@ -157,3 +157,42 @@ export function instanceNotFound(): GatewayError {
 
 const recordOf = (id: string) => ({ key: INSTANCE_RECORDS, field: id, schema: Instance });
 const connectionLabel = (id: string): string => `connection of ${id}`;
+
+// Changes one JSON record in a Redis hash, safe against concurrent changes.
+
+const replaceScript = loadScript(new URL('./lua/record-compare-and-set.lua', import.meta.url));
+
+interface RecordPlace<Schema extends z.ZodType> {
+  readonly key: string;
+  readonly field: string;
+  readonly schema: Schema;
+}
+
+export async function readRecord<Schema extends z.ZodType>(
+  redis: Redis,
+  { key, field, schema }: RecordPlace<Schema>,
+): Promise<z.output<Schema> | undefined> {
+  const stored = await redis.hget(key, field);
+  return stored === null ? undefined : schema.parse(JSON.parse(stored));
+}
+
+/**
+ * Replaces a record with the result of `change`; retries if another process changed it.
+ * @returns the new record, or undefined if there is none
+ */
+export async function changeRecord<Schema extends z.ZodType>(
+  redis: Redis,
+  { key, field, schema }: RecordPlace<Schema>,
+  change: (record: z.output<Schema>) => z.output<Schema>,
+): Promise<z.output<Schema> | undefined> {
+  for (;;) {
+    const stored = await redis.hget(key, field);
+    if (stored === null) {
+      return undefined;
+    }
+    const changed = change(schema.parse(JSON.parse(stored)));
+    if ((await replaceScript.run(redis, [key], [field, stored, JSON.stringify(changed)])) === 1) {
+      return changed;
+    }
+  }
+}

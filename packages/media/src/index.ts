@@ -12,10 +12,9 @@ import { type NamedOutput, OutputsRequest, outputsOf } from 'soundpost-contract/
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
 import { createOutbound } from 'soundpost-outbound/outbound';
-import { detectSandbox } from './abilities.ts';
+import { detectSandbox, findTools } from './abilities.ts';
 import { extractAudio } from './extract.ts';
 import { MediaFailure, ToolFailure } from './failure.ts';
-import { findTools } from './find-tools.ts';
 import { planAny } from './plan.ts';
 import { probe } from './probe.ts';
 import type { MediaTools } from './run.ts';

@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { mediaTools } from 'soundpost-testing/media-tools';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { detectSandbox } from '../src/abilities.ts';
-import { findTools } from '../src/find-tools.ts';
+import { detectSandbox, findTools } from '../src/abilities.ts';
 
 const PATH = process.env.PATH ?? '';
 

@@ -1,5 +1,5 @@
 /** Which ffmpeg and ffprobe are used. */
-import { findTools } from 'soundpost-media/find-tools';
+import { findTools } from 'soundpost-media/abilities';
 import { BUILT_FOLDER } from './needs.ts';
 
 function toolsOf(FFMPEG_PATH: string | undefined) {

@@ -4,8 +4,7 @@ import { existsSync } from 'node:fs';
 import type { RequestHandler, Response, Router } from 'express';
 import type { LiveEvent } from 'soundpost-chat/event-stream';
 import type { Instance } from 'soundpost-chat/instances';
-import type { MessageLog } from 'soundpost-chat/message-log';
-import type { LoggedMessage } from 'soundpost-chat/message-record';
+import type { LoggedMessage, MessageLog } from 'soundpost-chat/message-log';
 import type { Session } from 'soundpost-chat/transport';
 import {
   type InboxChat,
@@ -19,7 +18,7 @@ import { filesIn, staticFiles } from 'soundpost-kit/http/static-files';
 import { listChats } from '../chat-records.ts';
 import type { EventReader } from '../event-reader.ts';
 import { unauthorized } from '../middleware/access.ts';
-import { jsonBodyUpTo } from '../middleware/json-body.ts';
+import { jsonBodyUpTo } from '../middleware/error-answer.ts';
 import type { GatewayServices } from '../services.ts';
 import { peopleRoutes } from './people-routes.ts';
 import type { Viewers } from './viewer.ts';

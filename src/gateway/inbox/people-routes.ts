@@ -18,7 +18,7 @@ import {
   TypingRequest,
 } from 'soundpost-contract/inbox';
 import { newRouter } from 'soundpost-kit/http/routes';
-import { jsonBody } from '../middleware/json-body.ts';
+import { jsonBody } from '../middleware/error-answer.ts';
 import type { GatewayServices } from '../services.ts';
 
 /** A recording from the page's microphone, of some minutes. */

@@ -1,7 +1,7 @@
 /** Groups of the loopback network: members and invite codes. */
 import { randomBytes } from 'node:crypto';
+import { changeRecord, readRecord } from 'soundpost-chat/instances';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
-import { changeRecord, readRecord } from 'soundpost-chat/redis-record';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { z } from 'zod';

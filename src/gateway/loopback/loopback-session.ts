@@ -2,7 +2,7 @@
 
 import { type Address, mayMean } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';
-import { plainContext } from 'soundpost-chat/message-record';
+import { plainContext } from 'soundpost-chat/message-log';
 import type {
   Chat,
   Contact,

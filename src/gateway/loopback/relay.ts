@@ -4,9 +4,9 @@
  */
 
 import type { Instance, Instances } from 'soundpost-chat/instances';
-import { loadFencedScript } from 'soundpost-chat/lease/fenced-script';
 import type { Lease } from 'soundpost-chat/lease/lease';
-import { MessageRecord } from 'soundpost-chat/message-record';
+import { loadFencedScript } from 'soundpost-chat/lease/lease';
+import { MessageRecord } from 'soundpost-chat/message-log';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { IncomingMessage, TransportReports } from 'soundpost-chat/transport';
 import { MessageContent } from 'soundpost-contract/gateway';
@@ -14,7 +14,7 @@ import type { MessageStatus } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
-import type { Archive } from './archive.ts';
+import type { Archive } from './directory.ts';
 import { type Directory, groupJid, personJid } from './directory.ts';
 import type { Groups } from './groups.ts';
 

@@ -2,10 +2,12 @@
  * Access (decisions B "Keys"): the gateway's own key opens every instance and their management, a
  * token its own instance. A refusal comes first, and does not show whether the instance exists.
  */
+
 import type { Request, RequestHandler } from 'express';
 import { type Instance, type Instances, instanceNotFound } from 'soundpost-chat/instances';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
+import { crossOrigin } from 'soundpost-kit/http/cross-origin';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { countWrongKey } from 'soundpost-kit/redis/rate';
 import { isSameSecret } from 'soundpost-kit/signing/signatures';
@@ -130,4 +132,22 @@ export class WrongKeys {
     noteRefusal(request);
     return undefined;
   }
+}
+
+// CORS for the console and for CORS_ORIGINS. Their pages need the key like anyone else.
+
+/** Other origins are answered without CORS headers. */
+export function gatewayFromElsewhere(origins: readonly string[]): RequestHandler {
+  const answer = crossOrigin({
+    origins,
+    methods: ['GET', 'POST', 'DELETE'],
+    exposedHeaders: ['Retry-After', 'X-Request-Id'],
+  });
+  const known = new Set(origins);
+  return (request, response, next) => {
+    const { origin } = request.headers;
+    if (known.has('*') || (origin !== undefined && known.has(origin))) return answer(request, response, next);
+    response.vary('Origin');
+    next();
+  };
 }

@@ -1,4 +1,5 @@
 /** The only place that turns errors into HTTP answers; the catalogue gives the status. */
+
 import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Logger } from 'soundpost-base/logger';
@@ -8,7 +9,7 @@ import {
   type GatewayErrorCode,
   gatewayErrorCatalogue,
 } from 'soundpost-contract/gateway-errors';
-import { fieldPath } from 'soundpost-kit/http/json-body';
+import { fieldPath, jsonReader } from 'soundpost-kit/http/json-body';
 import { isRedisAway } from 'soundpost-kit/redis/connection';
 import { z } from 'zod';
 import { requestId } from './request-log.ts';
@@ -122,3 +123,25 @@ export function badRequest(error: z.ZodError): GatewayError {
   const messages = error.issues.map(({ path, message }) => `${fieldPath(path) || 'body'}: ${message}`);
   return new GatewayError('bad_request', messages, { cause: error });
 }
+
+//
+
+/** Enough for 18 MiB of audio in base64 (decisions B "Audio"). */
+const MAX_JSON_BYTES = 24 * 1024 * 1024;
+
+export const readJson = jsonUpTo(MAX_JSON_BYTES);
+
+function jsonUpTo(maxBytes: number): ReturnType<typeof jsonReader> {
+  return jsonReader({ maxBytes, types: ['json', '+json'], inflate: true, strict: true });
+}
+
+/** Reads a JSON body: `{}` without one; rejects other types. */
+export function jsonBodyUpTo(maxBytes: number): RequestHandler {
+  const read = jsonUpTo(maxBytes);
+  return async (request, response, next) => {
+    request.body = await read(request, response);
+    next();
+  };
+}
+
+export const jsonBody = jsonBodyUpTo(MAX_JSON_BYTES);

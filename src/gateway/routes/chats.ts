@@ -5,7 +5,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { meansJid, parseAddress } from 'soundpost-chat/address';
-import type { LoggedMessage } from 'soundpost-chat/message-record';
+import type { LoggedMessage } from 'soundpost-chat/message-log';
 import { type Chat, type Session, UnsupportedOperation } from 'soundpost-chat/transport';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import {

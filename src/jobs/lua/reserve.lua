@@ -1,8 +1,8 @@
 -- Reserves a tenant's and the queue's capacity for jobs and assigns positions, or refuses.
 -- KEYS: prioritized, wait, active, delayed, meanJobSeconds, meanEncodingSeconds, rate, unfinished,
 --   jobIndex, flows, virtualTime, processorDebt
+-- ARGV: tenant, nowMs, rateLimit, openLimit, queueLimit, cost, windowMs, lowStep, jobId step...
 -- Returns: {outcome, remaining, ms until the next window}; for 'reserved' also
--- Returns: {outcome, remaining, ms until the next window}; where the outcome is 'reserved' also
 --   the outlook of the first job, and the priority of each
 local rateKey, openKey, indexKey, flowsKey, timeKey, debtKey = unpack(KEYS, 7)
 local tenant, now = ARGV[1], tonumber(ARGV[2])

@@ -39,6 +39,7 @@ export interface Upload {
 /** Ids of all uploads, scored by expiry, for the janitor. */
 const INDEX = ownKey('uploads');
 const recordKey = (file: string): string => ownKey('upload', file);
+
 /** A tenant's limits for uploads that are incomplete or not expired (decisions A5). */
 interface UploadBudget {
   readonly uploads: number;
@@ -182,4 +183,48 @@ export async function eraseUpload(
 /** Ids of expired uploads, oldest expiry first. */
 export async function expiredUploads(redis: Redis, skip: number, count: number): Promise<string[]> {
   return redis.zrangebyscore(INDEX, '-inf', redisNow(), 'LIMIT', skip, count);
+}
+
+// State of an upload arriving in a bucket, in its record, under the upload's lease.
+
+const FIELDS = ['multipart', 'arrivedBytes', 'tails'] as const;
+
+const StoredState = z.object({
+  multipart: z.string(),
+  sizeBytes: z.coerce.number().int().nonnegative(),
+  arrivedBytes: z.coerce.number().int().nonnegative(),
+  tails: z.string().transform((text) => text.split(',').filter(Boolean).map(Number)),
+});
+
+type State = Readonly<z.infer<typeof StoredState>>;
+
+interface Changes extends Partial<Pick<State, 'multipart' | 'arrivedBytes'>> {
+  readonly tails?: readonly number[];
+}
+
+const note = loadScript(new URL('./lua/upload-state-note.lua', import.meta.url));
+
+export class IncomingStates {
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /** Undefined if the upload is not arriving. */
+  async read(file: string): Promise<State | undefined> {
+    return StoredState.safeParse(await this.#redis.hgetall(recordKey(file))).data;
+  }
+
+  async note(file: string, { multipart, arrivedBytes, tails }: Changes): Promise<void> {
+    const fields = { multipart, arrivedBytes, tails: tails?.toString() };
+    const given = Object.entries(fields).flatMap(([name, value]) =>
+      value === undefined ? [] : [name, value],
+    );
+    await note.run(this.#redis, [recordKey(file)], given.map(String));
+  }
+
+  async forget(file: string): Promise<void> {
+    await this.#redis.hdel(recordKey(file), ...FIELDS);
+  }
 }

@@ -3,8 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { Election } from 'soundpost-chat/lease/election';
-import { FencedScript } from 'soundpost-chat/lease/fenced-script';
-import { gatewayLease, Lease, thisMoment } from 'soundpost-chat/lease/lease';
+import { FencedScript, gatewayLease, Lease, thisMoment } from 'soundpost-chat/lease/lease';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { until } from 'soundpost-testing/until';
@@ -68,7 +67,7 @@ const taken = async (leaseMs: number): Promise<string> => {
 const over = (): Promise<unknown> =>
   until('the lease to be over', async () => (await redis.exists(gatewayLease.key)) === 0);
 
-// Broken by hand (packages/chat/src/lease/fenced-script.ts): without the look at the holder.
+// Broken by hand (packages/chat/src/lease/lease.ts): without the look at the holder.
 it('a write is refused as soon as the lease is over or another’s, by whatever clock the writer goes', async () => {
   const script = new FencedScript(`return redis.call('SET', KEYS[1], ARGV[own])`);
   const leaseOf = (holder: string): Lease => new Lease(holder, 60_000, thisMoment());

@@ -155,7 +155,7 @@ it('SIGKILL: the other one serves, and a burst that is repeated arrives once', a
   expect(resources().size).toBe(1);
 }, 120_000);
 
-// Broken by hand (packages/chat/src/lease/lease.ts, fenced-script.ts and the resource in xmpp/account.ts): a gateway that never looks
+// Broken by hand (packages/chat/src/lease/lease.ts and the resource in xmpp/account.ts): a gateway that never looks
 // whether it still has the lease sends what it had begun when it wakes.
 it('SIGSTOP beyond the lease, then SIGCONT: nothing is sent twice, and the one that slept stands by', async () => {
   const since = voices().length;

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Instance } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
-import { type LoggedMessage, plainContext } from 'soundpost-chat/message-record';
+import { type LoggedMessage, plainContext } from 'soundpost-chat/message-log';
 import type {
   Chat,
   IncomingCall,

@@ -9,8 +9,7 @@ import { join } from 'node:path';
 import { parseAddress } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
-import { MessageLog } from 'soundpost-chat/message-log';
-import { plainContext } from 'soundpost-chat/message-record';
+import { MessageLog, plainContext } from 'soundpost-chat/message-log';
 import type {
   Chat,
   IncomingCall,

@@ -2,8 +2,11 @@
  * The right to act for the gateway. A lost lease never comes back. It ends when it may have expired
  * by this process's own clocks, even if nothing has noticed yet.
  */
+
 import { GatewayError } from 'soundpost-contract/gateway-errors';
+import type { Redis } from 'soundpost-kit/redis/connection';
 import { RedisLease } from 'soundpost-kit/redis/lease';
+import { RedisScript, readScript } from 'soundpost-kit/redis/script';
 import { gatewayKey } from '../redis-keys.ts';
 
 /** The serving process. Holder: `<fencing token> <id of the process> <home of the process>`. */
@@ -116,4 +119,44 @@ export class LeaseClock {
     const end = (): void => (this.lasts() ? this.#await() : this.#onEnd());
     this.#timer = setTimeout(end, Math.max(0, leftMs) + 1).unref();
   }
+}
+
+// A Lua script that writes only while its caller holds the gateway's lease. The script checks this
+// itself, so that a process that was paused before the call cannot write after losing the lease.
+
+export const NOT_HOLDER = 'NOTHOLDER';
+
+const FENCE = readScript(new URL('./lua/fence.lua', import.meta.url));
+
+export class FencedScript {
+  readonly #script: RedisScript;
+
+  /** @param source with its own KEYS and ARGV; `own` is the number of its ARGV */
+  constructor(source: string) {
+    this.#script = new RedisScript(`${FENCE}${source}`);
+  }
+
+  /** Throws standby if another process has the lease, and marks this lease as lost. */
+  async run(
+    redis: Redis,
+    lease: Lease,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    lease.assert();
+    try {
+      return await this.#script.run(redis, [...keys, gatewayLease.key], [...args, lease.holder]);
+    } catch (error) {
+      if (error instanceof Error && error.message.startsWith(NOT_HOLDER)) {
+        lease.lose();
+        throw standby();
+      }
+      throw error;
+    }
+  }
+}
+
+/** @param file of a script that counts its own KEYS and ARGV, ignoring the fence's */
+export function loadFencedScript(file: URL): FencedScript {
+  return new FencedScript(readScript(file));
 }

@@ -3,6 +3,7 @@
 import { Cluster, type ClusterOptions, type RedisOptions, type Redis as SingleRedis } from 'ioredis';
 import { within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
+import type { Probe } from '../observe/probes.ts';
 import { LastingRedis, REQUEST_DEADLINE_MS, RequestCluster, RequestRedis, WorkerCluster } from './clients.ts';
 import { KEY_PREFIX, ownKey } from './keys.ts';
 import { parseRedisUrl } from './target.ts';
@@ -225,4 +226,37 @@ export async function closeRedis(redis: Redis): Promise<void> {
     await within(QUIT_TIMEOUT_MS, () => redis.quit()).catch(() => undefined);
   }
   redis.disconnect();
+}
+
+// Detects that this process alone has lost Redis, so that its restart helps. If Redis is
+// unavailable for all, no restart does (decisions E, "Health").
+
+/** @param redis of the role `request`: its commands end in time */
+export function linkProbe(redis: Redis): Probe<'link'> {
+  return {
+    async ask() {
+      const isLost = !(await answers(redis)) && (await answersAnew(redis)) && !(await answers(redis));
+      return isLost ? 'cut-off' : 'up';
+    },
+  };
+}
+
+async function answers(redis: Redis): Promise<boolean> {
+  try {
+    await pingRedis(redis);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function answersAnew(redis: Redis): Promise<boolean> {
+  const fresh = duplicateRedis(redis);
+  // Without a listener ioredis prints to the console.
+  fresh.on('error', () => undefined);
+  try {
+    return await answers(fresh);
+  } finally {
+    fresh.disconnect();
+  }
 }
