@@ -317,10 +317,7 @@ function expired(): ServiceError {
 const ONE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
 
 /** The bytes that a Range field selects; undefined means all. */
-function rangeOf(
-  field: string | undefined,
-  sizeBytes: number,
-): ByteRange | 'unsatisfiable' | undefined {
+function rangeOf(field: string | undefined, sizeBytes: number): ByteRange | 'unsatisfiable' | undefined {
   const [, first = '', last = ''] = ONE_RANGE.exec(field ?? '') ?? [];
   if (first === '' && last === '') {
     return undefined;
