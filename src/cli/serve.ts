@@ -208,7 +208,7 @@ const SAMPLE = fileURLToPath(new URL('../../examples/sample.mp4', import.meta.ur
 /** How to call this command line, in the package or in a checkout. */
 const SELF = extname(import.meta.filename) === '.js' ? 'npx soundpost' : 'script/soundpost';
 
-export function welcome({ apiPort, gatewayUrl, inboxLink, newKey }: Serving): string[] {
+function welcome({ apiPort, gatewayUrl, inboxLink, newKey }: Serving): string[] {
   const api = `http://127.0.0.1:${apiPort}`;
   const sample = existsSync(SAMPLE) ? SAMPLE : undefined;
   const what = sample === undefined ? 'video.mp4, which you put there' : 'a sample';

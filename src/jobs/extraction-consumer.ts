@@ -112,10 +112,6 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     running.set(jobId, own);
     begun += 1;
     observeStart(job, options.observer);
-    if (worker.isPaused()) {
-      // This job arrived with an answer to a request made before the pause.
-      controller.abort(new JobAborted('shutdown'));
-    }
     try {
       return await attempt(job, token, own, room, options);
     } catch (error) {
