@@ -194,7 +194,8 @@ function sniffWindow(window: Uint8Array, isWhole: boolean): Container | undefine
 
 /** No text is media, whatever follows a playlist or a page. */
 function isText(window: Uint8Array): boolean {
-  if (/^(\xef\xbb\xbf)?\s*(#EXTM3U|ffconcat|<[?!a-z])/i.test(latin1(window, 0, 256))) return true;
+  if (/^(\xef\xbb\xbf)?\s*(#EXTM3U|ffconcat|<(\?xml|!doctype|html|mpd))/i.test(latin1(window, 0, 256)))
+    return true;
   return !window.some((byte) => byte >= 0x80 || (byte < 0x20 && (byte < 9 || byte > 13)));
 }
 
