@@ -65,25 +65,10 @@ const BRANDS: Readonly<Record<string, string>> = {
   '3g2': '3g2',
 };
 
-/** Boxes that prove a file, and whether it is one of QuickTime from before `ftyp` existed. */
-const PROVING_BOXES: ReadonlyMap<string, string> = new Map([
-  ...['ftyp', 'styp', 'sidx', 'moof'].map((type) => [type, 'mp4'] as const),
-  ...['moov', 'mdat'].map((type) => [type, 'mov'] as const),
-]);
-
-/** What may stand before those, and be longer than what is read of the file. */
-const LEADING_BOXES = new Set([
-  'wide',
-  'free',
-  'skip',
-  'pnot',
-  'uuid',
-  'udta',
-  'emsg',
-  'meta',
-  'prft',
-  'pdin',
-]);
+/** Boxes of a file's top level (ISO/IEC 14496-12 table 1), and of QuickTime before `ftyp` existed. */
+const FRAGMENT_BOXES = ['styp', 'sidx', 'moof', 'emsg', 'prft'];
+const QUICKTIME_BOXES = ['moov', 'mdat', 'wide', 'free', 'skip', 'pnot'];
+const BOXES = new Set([...FRAGMENT_BOXES, ...QUICKTIME_BOXES, 'uuid', 'udta', 'meta', 'pdin']);
 
 interface Magic {
   readonly at: number;
@@ -199,24 +184,28 @@ function isText(window: Uint8Array): boolean {
   return !window.some((byte) => byte >= 0x80 || (byte < 0x20 && (byte < 9 || byte > 13)));
 }
 
-/** ISO/IEC 14496-12 section 4.2: boxes in a row, of which ffmpeg skips those that it does not know. */
+/**
+ * ISO/IEC 14496-12 section 4.2: boxes in a row, of which ffmpeg skips those that it does not know.
+ * Two known ones prove a file, or one that leads out of the window.
+ */
 function sniffIsoMedia(window: Uint8Array): Container | undefined {
-  let areKnown = true;
-  let at = 0;
-  while (at + 8 <= window.length) {
+  let known = 0;
+  let name = 'mov';
+  for (let at = 0; at + 8 <= window.length; ) {
     const type = latin1(window, at + 4, 4);
-    const proven = PROVING_BOXES.get(type);
     if (type === 'ftyp') {
       const brand = latin1(window, at + 8, 4);
       return { ...MP4, name: BRANDS[brand] ?? BRANDS[brand.slice(0, 3)] ?? 'mp4' };
     }
-    if (proven !== undefined) return { ...MP4, name: proven };
-    areKnown &&= LEADING_BOXES.has(type);
     const size = boxBytes(window, at);
-    if (size < 8) return undefined;
+    if (size < 8) break;
     at += size;
+    if (!BOXES.has(type)) continue;
+    known += 1;
+    if (FRAGMENT_BOXES.includes(type)) name = 'mp4';
+    if (at + 8 > window.length) return { ...MP4, name };
   }
-  return areKnown && at > 0 ? { ...MP4, name: 'mov' } : undefined;
+  return known >= 2 ? { ...MP4, name } : undefined;
 }
 
 /** Size 1: 64 bits follow; 0: to the end of the file. */

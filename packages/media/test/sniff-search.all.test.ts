@@ -25,7 +25,7 @@ async function made(file: string, demuxer: string, step: number, ...options: str
 }
 
 async function samples(): Promise<Sample[]> {
-  const raw = ['-strict', '-2'];
+  const raw = ['-ac', '2', '-strict', '-2'];
   const picture = ['-f', 'lavfi', '-i', 'testsrc=s=720x576:r=25:d=0.5', '-pix_fmt', 'yuv420p'];
   const fragments = ['-movflags', 'frag_keyframe+empty_moov+default_base_moof'];
   const packets = await made('a.ts', 'mpegts', 188);
@@ -39,7 +39,7 @@ async function samples(): Promise<Sample[]> {
     await made('a.latm', 'loas', 180),
     await made('a.ac3', 'ac3', 384, '-b:a', '96k'),
     await made('a.eac3', 'eac3', 384, '-b:a', '96k'),
-    await made('a.dts', 'dts', 1024, '-ac', '2', '-c:a', 'dca', '-b:a', '768k', ...raw),
+    await made('a.dts', 'dts', 1024, '-c:a', 'dca', '-b:a', '768k', ...raw),
     await made('a.thd', 'truehd', 200, ...raw),
     await made('a.mlp', 'mlp', 200, ...raw, '-c:a', 'mlp', '-f', 'mlp'),
     await made('a.dv', 'dv', 12_000, ...picture, '-ac', '2', '-f', 'dv'),

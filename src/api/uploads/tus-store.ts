@@ -10,7 +10,13 @@ import { ServiceError } from 'soundpost-contract/errors';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { ObjectNotFound } from 'soundpost-kit/storage/storage';
 import { bytesSource } from 'soundpost-media/sniff';
-import { completeUpload, markUnchecked, readUpload, type Upload } from '../../jobs/uploads/record.ts';
+import {
+  completeUpload,
+  markUnchecked,
+  readUpload,
+  type Upload,
+  uploadStorageKey,
+} from '../../jobs/uploads/record.ts';
 import { beginWithinBudget, cleanName, demandContainer, discardUpload, storedUpload } from '../intake.ts';
 import type { ApiServices } from '../route.ts';
 import type { Checksum } from './checksum.ts';
