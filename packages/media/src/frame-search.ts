@@ -22,7 +22,7 @@ interface FrameSearch {
 
 /**
  * The form that explains most of the window, and of equals the one that begins first.
- * @param isWhole whether the file ends with the window: then a file of two frames proves itself
+ * @param isWhole whether the file ends with the window: then a few frames that are all of it do
  */
 export function searchFrames(window: Uint8Array, isWhole: boolean): FrameSearch {
   const search = { window, isWhole, tests: 0 };
@@ -74,7 +74,9 @@ function rowEnd(search: Search, framing: Framing, from: number): number | undefi
     at += size;
   }
   const isWholeFile = isWhole && from === 0 && at >= window.length;
-  return frames >= (isWholeFile ? Math.min(framing.least, 2) : framing.least) ? at : undefined;
+  // The last segment of a stream may be one frame, which then ends with the file.
+  const least = isWholeFile ? (at === window.length ? 1 : 2) : framing.least;
+  return frames >= Math.min(least, framing.least) ? at : undefined;
 }
 
 /** Whether a header shares with the row's first what all headers of a file share. */

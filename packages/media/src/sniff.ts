@@ -65,7 +65,7 @@ const BRANDS: Readonly<Record<string, string>> = {
   '3g2': '3g2',
 };
 
-/** Boxes of a file's top level (ISO/IEC 14496-12 table 1), and of QuickTime before `ftyp` existed. */
+/** Top-level boxes (ISO/IEC 14496-12 table 1), and those of QuickTime before `ftyp`. */
 const FRAGMENT_BOXES = ['styp', 'sidx', 'moof', 'emsg', 'prft'];
 const QUICKTIME_BOXES = ['moov', 'mdat', 'wide', 'free', 'skip', 'pnot'];
 const BOXES = new Set([...FRAGMENT_BOXES, ...QUICKTIME_BOXES, 'uuid', 'udta', 'meta', 'pdin']);

@@ -104,6 +104,10 @@ describe.runIf(currentRun === 'core')(
       expect(await sniffed(Buffer.concat([...tags, bytes]))).toBe(name);
     });
 
+    it('a file that is one frame', async () => {
+      expect(await sniffed(mp3.subarray(0, 417))).toBe('mp3');
+    });
+
     it('asks no more often than eight times for each byte, whatever is in the window', () => {
       const worst = ['00', 'ff', '56', 'fff950', 'fffb9064', '0b77', '000001c00001', '08000000', '47403030'];
       for (const hex of worst) {
