@@ -2,11 +2,19 @@
 
 import type { Hash } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import type { Request } from 'express';
 import { ServiceError } from 'soundpost-contract/errors';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { isDiskFull } from 'soundpost-kit/storage/disk-space';
-import { SNIFF_BYTES, sniffContainer } from 'soundpost-media/sniff';
+import type { Storage } from 'soundpost-kit/storage/storage';
+import {
+  bytesSource,
+  isHiddenByTags,
+  SNIFF_BYTES,
+  type SniffSource,
+  sniffContainer,
+} from 'soundpost-media/sniff';
 import {
   beginUpload,
   completeUpload,
@@ -50,8 +58,13 @@ export async function storeUpload(
     ? beginUpload(redis, { ...begun, sizeBytes: 0 })
     : beginWithinBudget(services, { ...begun, sizeBytes: announcedBytes }));
   try {
-    const content = Readable.from(containersOnly(received.content, received.hash), { objectMode: false });
+    let isHidden = false;
+    const checked = containersOnly(received, () => {
+      isHidden = true;
+    });
+    const content = Readable.from(checked, { objectMode: false });
     const { sizeBytes } = await storage.write(uploadStorageKey(file), content);
+    if (isHidden) await demandContainer(storedUpload(storage, file, sizeBytes));
     const expiresAtMs = redisNow() + settings.uploadTtlSeconds * 1000;
     await completeUpload(redis, { file, sizeBytes, expiresAtMs });
     return { file, tenant, name, sizeBytes, expiresAtMs, state: 'complete' };
@@ -102,8 +115,11 @@ export async function discardUpload({ redis, storage, incoming }: ApiServices, f
   });
 }
 
-/** Passes bytes on once their head proves a supported container. */
-async function* containersOnly(content: AsyncIterable<Buffer>, hash?: Hash): AsyncGenerator<Buffer> {
+/** Passes bytes on once their head proves a supported container, or tags hide what it is. */
+async function* containersOnly(
+  { content, hash }: ReceivedFile,
+  onHidden: () => void,
+): AsyncGenerator<Buffer> {
   let head: Buffer | undefined = Buffer.alloc(0);
   for await (const chunk of content) {
     hash?.update(chunk);
@@ -113,22 +129,30 @@ async function* containersOnly(content: AsyncIterable<Buffer>, hash?: Hash): Asy
     }
     head = Buffer.concat([head, chunk]);
     if (head.length >= SNIFF_BYTES) {
-      demandContainer(head);
+      if (isHiddenByTags(head)) onHidden();
+      else await demandContainer(bytesSource(head, Number.POSITIVE_INFINITY));
       yield head;
       head = undefined;
     }
   }
   if (head !== undefined) {
-    demandContainer(head);
+    await demandContainer(bytesSource(head));
     yield head;
   }
 }
 
-/** Throws INVALID_VIDEO. @param head the first {@link SNIFF_BYTES} or all bytes of a file */
-export function demandContainer(head: Uint8Array): void {
-  if (sniffContainer(head) === undefined) {
+/** Throws INVALID_VIDEO. */
+export async function demandContainer(source: SniffSource): Promise<void> {
+  if ((await sniffContainer(source)) === undefined) {
     throw new ServiceError('INVALID_VIDEO', 'the file is no video or audio that the service knows');
   }
+}
+
+export function storedUpload(storage: Storage, file: string, sizeBytes: number): SniffSource {
+  return {
+    sizeBytes,
+    read: async (start, end) => buffer(await storage.read(uploadStorageKey(file), { start, end: end - 1 })),
+  };
 }
 
 /** Removes folders, control and bidi characters: the name is shown and reused. */

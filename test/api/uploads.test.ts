@@ -31,6 +31,12 @@ function raw(body: Buffer, headers: Record<string, string> = {}, ask: Ask = {}):
   return service().call('POST', '/v1/uploads', { body, headers: typed, ...ask });
 }
 
+/** Behind an ID3 tag of 300 KB, which is more than is looked at while a file arrives. */
+function behindTag(bytes: Buffer): Buffer {
+  const header = Buffer.from('ID3\x03\0\0\0\x12\x27\x60', 'latin1');
+  return Buffer.concat([header, Buffer.alloc(300_000), bytes]);
+}
+
 async function uploaded(): Promise<string> {
   return (await raw(await video())).body.data.file;
 }
@@ -108,12 +114,18 @@ describe('an upload is unknown', () => {
   );
 });
 
+it('is taken whose tags hide what it is until it is stored', async () => {
+  const frame = Buffer.concat([Buffer.from('fffb9064', 'hex'), Buffer.alloc(413)]);
+  expect((await raw(behindTag(Buffer.alloc(frame.length * 9, frame)))).status).toBe(201);
+});
+
 describe('an upload is refused', () => {
   const noMedia = Buffer.from('<html>this is no video</html>'.repeat(5000));
 
   it.each([
     ['no media', 400, 'INVALID_VIDEO', () => raw(noMedia)],
     ['short and no media', 400, 'INVALID_VIDEO', () => raw(Buffer.from('x'))],
+    ['no media behind a tag that hides it', 400, 'INVALID_VIDEO', () => raw(behindTag(noMedia))],
     ['empty', 400, 'INVALID_VIDEO', () => raw(Buffer.alloc(0), { 'content-length': '0' })],
     ['JSON', 415, 'UNSUPPORTED_MEDIA_TYPE', () => service().call('POST', '/v1/uploads', { json: {} })],
     ['a form of fields', 415, 'UNSUPPORTED_MEDIA_TYPE', () => asType('application/x-www-form-urlencoded')],

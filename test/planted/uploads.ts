@@ -38,8 +38,8 @@ export const uploadFaults: readonly Fault[] = [
     name: 'large-upload-not-sniffed',
     promise: 'api.md "Upload first": what is no known container is refused at once with INVALID_VIDEO',
     in: 'containersOnly',
-    search: 'if (head.length >= SNIFF_BYTES) { demandContainer(head);',
-    replace: 'if (head.length >= SNIFF_BYTES) {',
+    search: 'else await demandContainer(bytesSource(head, Number.POSITIVE_INFINITY));',
+    replace: '',
     tests: ['test/api/uploads.test.ts', 'test/api/multipart.test.ts'],
   },
   {

@@ -3,7 +3,7 @@ import type { SourceParts } from 'soundpost-outbound/ranges-parts';
 import { united } from 'soundpost-outbound/ranges-spans';
 import { MediaFailure } from './failure.ts';
 import { type Probe, probe } from './probe.ts';
-import { SNIFF_BYTES, sniffContainer } from './sniff.ts';
+import { sniffContainer } from './sniff.ts';
 import type { SourceRequest } from './source-request.ts';
 import { readMatroskaIndex } from './sparse/matroska/audio-index.ts';
 import { readAudioIndex } from './sparse/mp4/audio-index.ts';
@@ -22,8 +22,8 @@ export async function fetchAudioParts(
   { logger, outputs, tools, signal }: SourceRequest,
 ): Promise<Probe | null> {
   try {
-    const head = await parts.read(0, Math.min(parts.sizeBytes, SNIFF_BYTES));
-    const isMatroska = sniffContainer(head)?.demuxer === 'matroska';
+    const container = await sniffContainer(parts);
+    const isMatroska = container?.demuxer === 'matroska';
     const index = await (isMatroska ? readMatroskaIndex : readAudioIndex)(parts);
     if (!(await parts.fetch(index.lead))) throw new UnsupportedLayout('little would be gained');
     const probed = await probe(tools, path, { signal });

@@ -4,7 +4,7 @@ import { MAX_COVER_PIXELS } from './command.ts';
 import { MediaFailure } from './failure.ts';
 import { askFfprobe, type FfprobeAnswer, type FfprobeStream, type Tags } from './ffprobe.ts';
 import { type MediaTools, requireRegularFile } from './run.ts';
-import { type Container, SNIFF_BYTES, sniffContainer } from './sniff.ts';
+import { type Container, sniffContainer } from './sniff.ts';
 import { missingEnd } from './truncation.ts';
 
 export interface AudioTrack {
@@ -81,8 +81,7 @@ export async function probe(
   { signal, known }: { readonly signal: AbortSignal; readonly known?: KnownOfFile },
 ): Promise<Probe> {
   const { sizeBytes } = await requireRegularFile(file);
-  const head = await readHead(file);
-  const container = sniffContainer(head);
+  const container = await sniffFile(file, sizeBytes);
   if (container === undefined)
     throw new MediaFailure('INVALID_VIDEO', 'the first bytes are of no known container');
 
@@ -130,10 +129,13 @@ function startOf(known: KnownOfFile | undefined, { format }: FfprobeAnswer): num
     : Math.max(0, known.zeroSeconds + (format.start_time ?? 0));
 }
 
-async function readHead(file: string): Promise<Uint8Array> {
+async function sniffFile(file: string, sizeBytes: number): Promise<Container | undefined> {
   await using handle = await open(file, 'r');
-  const { buffer, bytesRead } = await handle.read(Buffer.alloc(SNIFF_BYTES), 0, SNIFF_BYTES, 0);
-  return buffer.subarray(0, bytesRead);
+  const read = async (start: number, end: number): Promise<Uint8Array> => {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(end - start), 0, end - start, start);
+    return buffer.subarray(0, bytesRead);
+  };
+  return await sniffContainer({ sizeBytes, read });
 }
 
 function asTrack(

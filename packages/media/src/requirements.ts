@@ -34,19 +34,7 @@ const OTHER_DEMUXERS = ['ffmetadata'];
  * streams: set_codec_from_probe_data in libavformat/demux.c), and takes DV's audio from its
  * pictures.
  */
-const INNER_DEMUXERS = [
-  'dts',
-  'dv',
-  'dvbsub',
-  'dvbtxt',
-  'h264',
-  'hevc',
-  'loas',
-  'm4v',
-  'mpegvideo',
-  'spdif',
-  'truehd',
-];
+const INNER_DEMUXERS = ['dvbsub', 'dvbtxt', 'h264', 'hevc', 'm4v', 'mpegvideo', 'spdif'];
 const AUDIO_PARSERS = [
   ...['aac', 'aac_latm', 'ac3', 'amr', 'dca', 'flac', 'g723_1', 'gsm', 'mlp', 'mpegaudio', 'opus', 'vorbis'],
 ];

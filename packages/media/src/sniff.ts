@@ -1,10 +1,19 @@
 /**
- * Identifies a file by its first bytes, never by its name. The answer is ffmpeg's only allowed
- * demuxer: otherwise it guesses, and a playlist under a media name reads the files that it lists.
+ * Identifies a file by its bytes, never by its name. The answer is ffmpeg's only allowed demuxer:
+ * otherwise it guesses, and a playlist under a media name reads the files that it lists.
  */
 
+import { bits, byteAt, startsWith } from './frame-headers.ts';
+import { searchFrames } from './frame-search.ts';
+
 /** How much of a file's head {@link sniffContainer} reads. */
-export const SNIFF_BYTES = 64 * 1024;
+export const SNIFF_BYTES = 128 * 1024;
+
+/** How much of what follows the tags in front. */
+const BEHIND_TAGS_BYTES = 64 * 1024;
+
+/** More than any program writes; gigabytes could consist of ten-byte ones. */
+const MAX_TAGS = 100;
 
 /** Whether a container has its length; else ffprobe takes the last timestamps or a bitrate. */
 type DeclaresDuration = 'header' | 'nowhere';
@@ -24,12 +33,27 @@ const container = (name: string, demuxer: string, declares: DeclaresDuration): C
 });
 
 const MP4 = container('mp4', 'mov', 'header');
-const MP3 = container('mp3', 'mp3', 'header');
-const AAC = container('aac', 'aac', 'nowhere');
-const LATM = container('latm', 'loas', 'nowhere');
-const EAC3 = container('eac3', 'eac3', 'nowhere');
-const TRANSPORT_STREAM = container('mpegts', 'mpegts', 'nowhere');
 const MATROSKA = container('mkv', 'matroska', 'header');
+const FLV = container('flv', 'flv', 'header');
+const OGG = container('ogg', 'ogg', 'nowhere');
+const FLAC = container('flac', 'flac', 'header');
+const MXF = container('mxf', 'mxf', 'header');
+const PROGRAM_STREAM = container('mpeg', 'mpeg', 'nowhere');
+
+/** Found by frames and packets in a row (frame-headers.ts). */
+const FRAMED: readonly Container[] = [
+  container('mp3', 'mp3', 'header'),
+  container('aac', 'aac', 'nowhere'),
+  container('latm', 'loas', 'nowhere'),
+  container('ac3', 'ac3', 'nowhere'),
+  container('eac3', 'eac3', 'nowhere'),
+  container('dts', 'dts', 'nowhere'),
+  container('truehd', 'truehd', 'nowhere'),
+  container('mlp', 'mlp', 'nowhere'),
+  container('dv', 'dv', 'nowhere'),
+  container('mpegts', 'mpegts', 'nowhere'),
+  ...[PROGRAM_STREAM, OGG, MXF, FLV, FLAC],
+];
 
 /** ISO/IEC 14496-12 major brands that have a name of their own; any other is called mp4. */
 const BRANDS: Readonly<Record<string, string>> = {
@@ -41,8 +65,10 @@ const BRANDS: Readonly<Record<string, string>> = {
   '3g2': '3g2',
 };
 
-/** First boxes of QuickTime files from before `ftyp` existed. */
-const QUICKTIME_BOXES = new Set(['moov', 'mdat', 'wide', 'free', 'skip', 'pnot']);
+/** Top-level boxes (ISO/IEC 14496-12 table 1), and those of QuickTime before `ftyp`. */
+const FRAGMENT_BOXES = ['styp', 'sidx', 'moof', 'emsg', 'prft'];
+const QUICKTIME_BOXES = ['moov', 'mdat', 'wide', 'free', 'skip', 'pnot'];
+const BOXES = new Set([...FRAGMENT_BOXES, ...QUICKTIME_BOXES, 'uuid', 'udta', 'meta', 'pdin']);
 
 interface Magic {
   readonly at: number;
@@ -52,19 +78,20 @@ interface Magic {
 
 /** Fixed bytes at a fixed place; `.` stands for any byte. The first row that fits wins. */
 const MAGICS: readonly Magic[] = [
-  { at: 0, bytes: 'OggS\0', container: container('ogg', 'ogg', 'nowhere') }, // RFC 3533 section 6
-  { at: 0, bytes: 'fLaC', container: container('flac', 'flac', 'header') }, // RFC 9639 section 6
+  { at: 0, bytes: 'OggS\0', container: OGG }, // RFC 3533 section 6
+  { at: 0, bytes: 'fLaC', container: FLAC }, // RFC 9639 section 6
   { at: 0, bytes: 'RIFF....WAVE', container: container('wav', 'wav', 'header') },
   { at: 0, bytes: 'RF64....WAVE', container: container('wav', 'wav', 'header') }, // EBU Tech 3306
   { at: 0, bytes: 'BW64....WAVE', container: container('wav', 'wav', 'header') }, // ITU-R BS.2088
   { at: 0, bytes: 'riff.\x91\xcf\x11', container: container('w64', 'w64', 'header') },
-  { at: 0, bytes: 'RIFF....AVI ', container: container('avi', 'avi', 'header') },
+  { at: 0, bytes: 'RIFF....AVI.', container: container('avi', 'avi', 'header') },
   { at: 0, bytes: 'FORM....AIFF', container: container('aiff', 'aiff', 'header') },
   { at: 0, bytes: 'FORM....AIFC', container: container('aiff', 'aiff', 'header') },
-  { at: 0, bytes: 'caff\0\x01', container: container('caf', 'caf', 'header') },
-  { at: 0, bytes: 'FLV\x01', container: container('flv', 'flv', 'header') },
+  // ffmpeg reads nothing of the eight bytes before.
+  { at: 8, bytes: 'desc\0\0\0\0\0\0\0\x20', container: container('caf', 'caf', 'header') },
+  { at: 0, bytes: 'FLV\x01', container: FLV },
   { at: 0, bytes: '\x30\x26\xb2\x75\x8e\x66\xcf\x11', container: container('asf', 'asf', 'header') },
-  { at: 0, bytes: '\0\0\x01\xba', container: container('mpeg', 'mpeg', 'nowhere') }, // ISO/IEC 13818-1 pack_start_code
+  { at: 0, bytes: '\0\0\x01\xba', container: PROGRAM_STREAM }, // ISO/IEC 13818-1 pack_start_code
   { at: 0, bytes: '#!AMR', container: container('amr', 'amr', 'nowhere') }, // RFC 4867 section 5
   { at: 0, bytes: '.snd', container: container('au', 'au', 'header') },
   { at: 0, bytes: 'wvpk', container: container('wavpack', 'wv', 'header') },
@@ -74,144 +101,123 @@ const MAGICS: readonly Magic[] = [
   {
     at: 0,
     bytes: '\x06\x0e\x2b\x34\x02\x05\x01\x01\x0d\x01\x02',
-    container: container('mxf', 'mxf', 'header'),
+    container: MXF,
   },
-  { at: 0, bytes: '\x0b\x77', container: container('ac3', 'ac3', 'nowhere') },
 ];
 
 /** All that {@link sniffContainer} can answer, each under one of its names. */
 export const containers: readonly Container[] = [
-  ...MAGICS.map((magic) => magic.container),
-  ...[MP4, MP3, AAC, LATM, EAC3, TRANSPORT_STREAM, MATROSKA],
+  ...new Set([...MAGICS.map((magic) => magic.container), ...FRAMED, MP4, MATROSKA]),
 ];
 
-/** @param head the first {@link SNIFF_BYTES} of the file, or the whole of a shorter one. */
-export function sniffContainer(head: Uint8Array): Container | undefined {
-  return (
-    sniffMagic(head) ??
-    sniffIsoMedia(head) ??
-    sniffMatroska(head) ??
-    sniffId3(head) ??
-    sniffTransportStream(head) ??
-    sniffAudioFrames(head, 0) ??
-    sniffLatm(head)
-  );
+/** A file of which parts can be read. */
+export interface SniffSource {
+  readonly sizeBytes: number;
+  /** Never asked for what is past the end. */
+  read(start: number, end: number): Promise<Uint8Array>;
 }
 
-function sniffMagic(head: Uint8Array): Container | undefined {
-  const found = MAGICS.find(({ at, bytes }) => matches(head, at, bytes))?.container;
-  // AC-3's sync word is two bytes only: ask for a second frame's worth of header as well.
-  return found?.demuxer === 'ac3' ? sniffAc3(head, found) : found;
+/** @param sizeBytes of the file that begins with these bytes; default: they are all of it */
+export function bytesSource(bytes: Uint8Array, sizeBytes = bytes.length): SniffSource {
+  return { sizeBytes, read: async (start, end) => bytes.subarray(start, end) };
 }
 
-function matches(head: Uint8Array, at: number, bytes: string): boolean {
-  if (head.length < at + bytes.length) return false;
-  // A literal dot occurs in one magic only, at its first place.
-  return [...bytes].every(
-    (byte, index) => (byte === '.' && index > 0) || head[at + index] === byte.charCodeAt(0),
-  );
-}
-
-function sniffIsoMedia(head: Uint8Array): Container | undefined {
-  const type = latin1(head, 4, 4);
-  if (type === 'ftyp') {
-    const brand = latin1(head, 8, 4);
-    const name = BRANDS[brand] ?? BRANDS[brand.slice(0, 3)];
-    return name === undefined ? MP4 : { ...MP4, name };
+/** Reads {@link SNIFF_BYTES}, or, where tags stand in front, half as much behind them. */
+export async function sniffContainer(source: SniffSource): Promise<Container | undefined> {
+  let [start, length] = [0, SNIFF_BYTES];
+  for (let reads = 0; reads < MAX_TAGS && start < source.sizeBytes; reads += 1) {
+    const end = Math.min(start + length, source.sizeBytes);
+    const bytes = await source.read(start, end);
+    const isWhole = end === source.sizeBytes;
+    const tags = tagsBytes(bytes);
+    if (isWhole || tags + BEHIND_TAGS_BYTES <= bytes.length) {
+      return sniffWindow(bytes.subarray(tags), isWhole);
+    }
+    [start, length] = [start + tags, BEHIND_TAGS_BYTES];
   }
-  return QUICKTIME_BOXES.has(type) ? { ...MP4, name: 'mov' } : undefined;
+  return undefined;
 }
 
-function sniffMatroska(head: Uint8Array): Container | undefined {
-  if (!matches(head, 0, '\x1a\x45\xdf\xa3')) return undefined; // RFC 8794 section 11.2.1: EBML
-  const isWebm = latin1(head, 0, 128).includes('webm');
-  return isWebm ? { ...MATROSKA, name: 'webm' } : MATROSKA;
+/** Whether tags leave too little of a file's first {@link SNIFF_BYTES} to tell what it is. */
+export function isHiddenByTags(head: Uint8Array): boolean {
+  return tagsBytes(head) + BEHIND_TAGS_BYTES > SNIFF_BYTES;
 }
 
-/** ID3v2.4 section 3.1: a tag in front of MP3, ADTS AAC or FLAC. */
-function sniffId3(head: Uint8Array): Container | undefined {
-  if (!matches(head, 0, 'ID3') || head.length < 10) return undefined;
-  const tagBytes = 10 + [6, 7, 8, 9].reduce((size, at) => size * 128 + (byteAt(head, at) & 0x7f), 0);
-  // A large picture hides the audio: assume MP3, for which ID3 was made.
-  if (tagBytes + 8 > head.length) return MP3;
-  const audio = head.subarray(tagBytes);
-  return sniffMagic(audio) ?? sniffAudioFrames(audio, 0) ?? MP3;
-}
-
-/** ISO/IEC 13818-1 packets: 188 bytes; AVCHD 192 (timestamp first), 204 with error correction. */
-function sniffTransportStream(head: Uint8Array): Container | undefined {
-  const layouts = [
-    { first: 0, size: 188 },
-    { first: 4, size: 192 },
-    { first: 0, size: 204 },
-  ];
-  const fits = layouts.some(
-    ({ first, size }) =>
-      head.length > first + 2 * size && [0, 1, 2].every((packet) => head[first + packet * size] === 0x47),
-  );
-  return fits ? TRANSPORT_STREAM : undefined;
-}
-
-/** MPEG audio or ADTS without a container: two headers in a row, as 11 set bits prove little. */
-function sniffAudioFrames(head: Uint8Array, at: number): Container | undefined {
-  if (byteAt(head, at) !== 0xff || (byteAt(head, at + 1) & 0xe0) !== 0xe0) return undefined;
-  const isAdts = (byteAt(head, at + 1) & 0xf6) === 0xf0; // ISO/IEC 13818-7: layer is always 0
-  const size = isAdts ? adtsFrameBytes(head, at) : mpegFrameBytes(head, at);
-  if (size === undefined) return undefined;
-  const next = at + size;
-  const isLast = next + 1 >= head.length;
-  const nextIsFrame = byteAt(head, next) === 0xff && (byteAt(head, next + 1) & 0xe0) === 0xe0;
-  if (!isLast && !nextIsFrame) return undefined;
-  return isAdts ? AAC : MP3;
-}
-
-/** ISO/IEC 14496-3 section 1.7.2: 11 bits of sync, 13 of length. Three, as sync proves little. */
-function sniffLatm(head: Uint8Array): Container | undefined {
+/** Where the tags end that stand in front, which may be behind these bytes. */
+function tagsBytes(bytes: Uint8Array): number {
   let at = 0;
-  for (let frame = 0; frame < 3; frame += 1) {
-    if (byteAt(head, at) !== 0x56 || (byteAt(head, at + 1) & 0xe0) !== 0xe0) return undefined;
-    at += 3 + (((byteAt(head, at + 1) & 0x1f) << 8) | byteAt(head, at + 2));
+  for (let tags = 0; tags < MAX_TAGS; tags += 1) {
+    const tag = id3Bytes(bytes, at) || apeTagBytes(bytes, at);
+    if (tag === 0) break;
+    at += tag;
   }
-  return LATM;
+  return at;
 }
 
-function adtsFrameBytes(head: Uint8Array, at: number): number | undefined {
-  const size =
-    ((byteAt(head, at + 3) & 0x03) << 11) | (byteAt(head, at + 4) << 3) | (byteAt(head, at + 5) >> 5);
-  return size > 7 ? size : undefined;
+/** ID3v2.4 section 3.1; 0 without a tag. */
+export function id3Bytes(bytes: Uint8Array, at: number): number {
+  if (!startsWith(bytes, at, 'ID3') || bytes.length < at + 10) return 0;
+  const footerBytes = (byteAt(bytes, at + 5) & 0x10) === 0 ? 0 : 10;
+  const sizeBytes = bytes.subarray(at + 6, at + 10);
+  return 10 + footerBytes + sizeBytes.reduce((size, byte) => size * 128 + (byte & 0x7f), 0);
 }
 
-// ISO/IEC 11172-3: kbit/s by bitrate_index; layers II and III, and the lower set of 13818-3.
-const KBPS_V1: Readonly<Record<number, readonly number[]>> = {
-  2: [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384],
-  3: [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
-};
-const KBPS_V2 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
-const SAMPLE_RATES_V1 = [44100, 48000, 32000];
-
-/** Length of a frame of layer II or III, by its header; undefined for a frame without one. */
-export function mpegFrameBytes(head: Uint8Array, at: number): number | undefined {
-  const version = (byteAt(head, at + 1) >> 3) & 3; // 3: MPEG-1, 2: MPEG-2, 0: MPEG-2.5
-  const layer = 4 - ((byteAt(head, at + 1) >> 1) & 3);
-  const rate = SAMPLE_RATES_V1[(byteAt(head, at + 2) >> 2) & 3];
-  const table = version === 3 ? KBPS_V1[layer] : KBPS_V2;
-  const kbps = table?.[byteAt(head, at + 2) >> 4];
-  if (version === 1 || (layer !== 2 && layer !== 3) || rate === undefined || !kbps) return undefined;
-  const divisor = version === 3 ? 1 : version === 2 ? 2 : 4;
-  const padding = (byteAt(head, at + 2) >> 1) & 1;
-  const samples = layer === 3 && version !== 3 ? 72 : 144;
-  return Math.floor((samples * kbps * 1000 * divisor) / rate) + padding;
+/** APEv2 with a header: 32 bytes, whose size is that of what follows. */
+function apeTagBytes(bytes: Uint8Array, at: number): number {
+  if (!startsWith(bytes, at, 'APETAGEX') || bytes.length < at + 32) return 0;
+  return 32 + Buffer.from(bytes.buffer, bytes.byteOffset + at + 12, 4).readUInt32LE();
 }
 
-function sniffAc3(head: Uint8Array, found: Container): Container | undefined {
-  // ATSC A/52 section 5.4: bsid, at the same position, is at most 10 in AC-3, 16 in E-AC-3.
-  const bsid = byteAt(head, 5) >> 3;
-  if (bsid > 10 && bsid <= 16) return EAC3;
-  return bsid <= 10 && byteAt(head, 4) >> 6 !== 3 ? found : undefined;
+function sniffWindow(window: Uint8Array, isWhole: boolean): Container | undefined {
+  if (isText(window)) return undefined;
+  const magic = MAGICS.find(({ at, bytes }) => startsWith(window, at, bytes))?.container;
+  const known = magic ?? sniffMatroska(window) ?? sniffIsoMedia(window);
+  if (known !== undefined) return known;
+  const { demuxer } = searchFrames(window, isWhole);
+  return FRAMED.find((framed) => framed.demuxer === demuxer);
 }
 
-function byteAt(bytes: Uint8Array, at: number): number {
-  return bytes[at] ?? 0;
+/** No text is media, whatever follows a playlist or a page. */
+function isText(window: Uint8Array): boolean {
+  if (/^(\xef\xbb\xbf)?\s*(#EXTM3U|ffconcat|<(\?xml|!doctype|html|mpd))/i.test(latin1(window, 0, 256)))
+    return true;
+  return !window.some((byte) => byte >= 0x80 || (byte < 0x20 && (byte < 9 || byte > 13)));
+}
+
+/**
+ * ISO/IEC 14496-12 section 4.2: boxes in a row, of which ffmpeg skips those that it does not know.
+ * Two known ones prove a file, or one that leads out of the window.
+ */
+function sniffIsoMedia(window: Uint8Array): Container | undefined {
+  let known = 0;
+  let name = 'mov';
+  for (let at = 0; at + 8 <= window.length; ) {
+    const type = latin1(window, at + 4, 4);
+    if (type === 'ftyp') {
+      const brand = latin1(window, at + 8, 4);
+      return { ...MP4, name: BRANDS[brand] ?? BRANDS[brand.slice(0, 3)] ?? 'mp4' };
+    }
+    const size = boxBytes(window, at);
+    if (size < 8) break;
+    at += size;
+    if (!BOXES.has(type)) continue;
+    known += 1;
+    if (FRAGMENT_BOXES.includes(type)) name = 'mp4';
+    if (at + 8 > window.length) return { ...MP4, name };
+  }
+  return known >= 2 ? { ...MP4, name } : undefined;
+}
+
+/** Size 1: 64 bits follow; 0: to the end of the file. */
+function boxBytes(window: Uint8Array, at: number): number {
+  const size = bits(window, at, 0, 32);
+  return size === 1 ? bits(window, at, 64, 64) : size === 0 ? Number.POSITIVE_INFINITY : size;
+}
+
+function sniffMatroska(window: Uint8Array): Container | undefined {
+  if (!startsWith(window, 0, '\x1a\x45\xdf\xa3')) return undefined; // RFC 8794 section 11.2.1: EBML
+  const isWebm = latin1(window, 0, 128).includes('webm');
+  return isWebm ? { ...MATROSKA, name: 'webm' } : MATROSKA;
 }
 
 function latin1(bytes: Uint8Array, at: number, length: number): string {

@@ -4,13 +4,12 @@
  * the next request can finish what a dead process left.
  */
 import type { Readable } from 'node:stream';
-import { buffer } from 'node:stream/consumers';
 import { finished } from 'node:stream/promises';
 import { DataStore, ERRORS, Metadata, Upload as TusUpload } from '@tus/server';
 import { ServiceError } from 'soundpost-contract/errors';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { ObjectNotFound } from 'soundpost-kit/storage/storage';
-import { SNIFF_BYTES } from 'soundpost-media/sniff';
+import { bytesSource } from 'soundpost-media/sniff';
 import {
   completeUpload,
   markUnchecked,
@@ -18,7 +17,7 @@ import {
   type Upload,
   uploadStorageKey,
 } from '../../jobs/uploads/record.ts';
-import { beginWithinBudget, cleanName, demandContainer, discardUpload } from '../intake.ts';
+import { beginWithinBudget, cleanName, demandContainer, discardUpload, storedUpload } from '../intake.ts';
 import type { ApiServices } from '../route.ts';
 import type { Checksum } from './checksum.ts';
 import { tusExtensions } from './tus-protocol.ts';
@@ -41,7 +40,7 @@ export class TusStore extends DataStore {
     const { incoming } = this.#services;
     const sizeBytes = upload.size ?? 0;
     if (sizeBytes === 0) {
-      demandContainer(Buffer.alloc(0));
+      await demandContainer(bytesSource(new Uint8Array()));
     }
     await beginWithinBudget(this.#services, {
       file: upload.id,
@@ -166,8 +165,7 @@ export class TusStore extends DataStore {
   async #complete({ file, sizeBytes }: Upload): Promise<void> {
     const { storage, redis } = this.#services;
     try {
-      const head = { start: 0, end: SNIFF_BYTES - 1 };
-      demandContainer(await buffer(await storage.read(uploadStorageKey(file), head)));
+      await demandContainer(storedUpload(storage, file, sizeBytes));
     } catch (error) {
       if (error instanceof ServiceError) await discardUpload(this.#services, file);
       throw error;

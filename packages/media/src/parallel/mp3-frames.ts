@@ -1,6 +1,6 @@
 /** MPEG layer III frames (ISO/IEC 11172-3 and 13818-3): ends, audible data, the Info frame. */
 import type { ByteReader } from '../byte-file.ts';
-import { mpegFrameBytes } from '../sniff.ts';
+import { mpegFrameBytes } from '../frame-headers.ts';
 import { Unjoinable } from './parts.ts';
 
 interface FrameShape {

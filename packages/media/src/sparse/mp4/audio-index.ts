@@ -1,6 +1,6 @@
 /** What is needed of an MP4 or MOV file to extract one of its audio tracks: most is pictures. */
 import { type ByteSpans, bytesOf, joinSpans, united } from 'soundpost-outbound/ranges-spans';
-import { SNIFF_BYTES, sniffContainer } from '../../sniff.ts';
+import { sniffContainer } from '../../sniff.ts';
 import { UnsupportedLayout } from './boxes.ts';
 import { withFragments } from './fragment-runs.ts';
 import { readFragments } from './fragment-walk.ts';
@@ -37,8 +37,8 @@ const ENCRYPTED = new Set(['enca', 'encv', 'enct', 'encs', 'drms', 'drmi']);
  * @throws UnsupportedLayout when the file has to be read whole; what the source throws
  */
 export async function readAudioIndex(source: ByteSource): Promise<AudioIndex> {
-  const head = await source.read(0, Math.min(source.sizeBytes, SNIFF_BYTES));
-  if (sniffContainer(head)?.demuxer !== 'mov') throw new UnsupportedLayout('no MP4 or MOV file');
+  const container = await sniffContainer(source);
+  if (container?.demuxer !== 'mov') throw new UnsupportedLayout('no MP4 or MOV file');
   const { moov, starts, fragmentsAt } = await readTopLevel(source);
   const announced = readTracks(moov);
   const encrypted = announced.find(({ format }) => ENCRYPTED.has(format));

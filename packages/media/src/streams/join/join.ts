@@ -1,6 +1,6 @@
 /** Joins segments to one file that ffmpeg opens as any other; their bytes identify them. */
 import { type FileHandle, open } from 'node:fs/promises';
-import { SNIFF_BYTES, sniffContainer } from '../../sniff.ts';
+import { bytesSource, id3Bytes, type SniffSource, sniffContainer } from '../../sniff.ts';
 import { type Segment, unsupported, unusable } from '../presentation.ts';
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
 import { earliestSeconds, flipTimestamps, PACKET_BYTES, packetsOf } from './transport-packets.ts';
@@ -84,16 +84,27 @@ export class JoinedFile {
   }
 }
 
-async function joinerOf({ file, init }: Part): Promise<Joiner> {
-  const head = init ?? (await readAt(file, 0, SNIFF_BYTES));
-  if (Buffer.from(head.subarray(0, 10)).toString('latin1').includes('#EXTM3U'))
+async function joinerOf({ file, sizeBytes, init }: Part): Promise<Joiner> {
+  const source = init === undefined ? fileSource(file, 0, sizeBytes) : bytesSource(init);
+  if (
+    Buffer.from(await source.read(0, 10))
+      .toString('latin1')
+      .includes('#EXTM3U')
+  )
     throw unusable('the playlist names another playlist as a segment');
-  const demuxer = sniffContainer(head)?.demuxer;
+  const demuxer = (await sniffContainer(source))?.demuxer;
   const load = JOINERS[demuxer ?? ''];
   if (load !== undefined) return load();
   throw demuxer === undefined
     ? unusable('the segments of the stream are of no known container')
     : unsupported(`streams of ${demuxer} cannot be put together`);
+}
+
+function fileSource(file: Part['file'], from: number, sizeBytes: number): SniffSource {
+  return {
+    sizeBytes: sizeBytes - from,
+    read: (start, end) => readAt(file, from + start, end - start),
+  };
 }
 
 // MPEG transport streams (ISO/IEC 13818-1): joined end to end they are one.
@@ -174,7 +185,8 @@ class PackedAudioJoiner implements Joiner {
       tags += 1;
       if (tags > MAX_TAGS) throw unusable(`a segment begins with more than ${MAX_TAGS} tags`);
     }
-    const demuxer = sniffContainer(await readAt(file, at, SNIFF_BYTES))?.demuxer;
+    const container = await sniffContainer(fileSource(file, at, sizeBytes));
+    const demuxer = container?.demuxer;
     this.#demuxer ??= demuxer;
     if (at >= sizeBytes) return;
     if (demuxer !== this.#demuxer) throw unusable('a segment holds other audio than the first');
@@ -182,10 +194,6 @@ class PackedAudioJoiner implements Joiner {
   }
 }
 
-/** ID3v2.4 section 3.1; 0 without a tag. */
 async function tagBytes(file: Part['file'], at: number): Promise<number> {
-  const head = await readAt(file, at, 10);
-  if (head.length < 10 || head.toString('latin1', 0, 3) !== 'ID3') return 0;
-  const footerBytes = ((head[5] ?? 0) & 0x10) === 0 ? 0 : 10;
-  return 10 + footerBytes + head.subarray(6).reduce((size, byte) => size * 128 + (byte & 0x7f), 0);
+  return id3Bytes(await readAt(file, at, 10), 0);
 }
