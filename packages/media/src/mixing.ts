@@ -30,7 +30,7 @@ export function labelFilters(track: Labels): string[] {
   const { channels } = track;
   return hasNormalLabels(track) || channels > MAX_DEFAULT_CHANNELS
     ? []
-    : [panTo(layoutOf(channels), (place) => `c${place}`, channels)];
+    : [pick(Array.from({ length: channels }, (_, place) => place))];
 }
 
 function hasNormalLabels({ channels, layout }: Labels): boolean {
@@ -53,9 +53,15 @@ function layoutTaken({ track, encode: { channels } }: Sound): string | null {
   return channels > MAX_DEFAULT_CHANNELS ? null : layoutOf(channels);
 }
 
-function panTo(layout: string, channel: (place: number) => string, channels: number): string {
-  const each = Array.from({ length: channels }, (_, place) => `c${place}=${channel(place)}`);
-  return [`pan=${layout}`, ...each].join('|');
+/** Channels by their places. `pan` would mix them by their labels first, and lose an LFE. */
+function pick(places: readonly number[]): string {
+  return `channelmap=map=${places.join('|')}:channel_layout=${layoutOf(places.length)}`;
+}
+
+/** Each channel of a layout the same mix of channels by their places. */
+function panTo(channels: number, mix: string): string {
+  const each = Array.from({ length: channels }, (_, place) => `c${place}=${mix}`);
+  return [`pan=${layoutOf(channels)}`, ...each].join('|');
 }
 
 const FLOAT = 'sample_fmts=fltp';
@@ -69,15 +75,15 @@ function isMeanOfTwo({ track, encode }: Sound): boolean {
 /** What comes before the resampler. */
 export function mixFilters({ track, encode }: Sound): string[] {
   const { channels, channel } = encode;
-  if (channel !== null) return [panTo('mono', () => `c${channel}`, 1)];
-  if (isMeanOfTwo({ track, encode })) return [`aformat=${FLOAT}`, panTo('mono', () => MEAN, 1)];
+  if (channel !== null) return [pick([channel])];
+  if (isMeanOfTwo({ track, encode })) return [`aformat=${FLOAT}`, panTo(1, MEAN)];
   if (channels < track.channels && !hasNormalLabels(track) && track.channels > MAX_DEFAULT_CHANNELS) {
     // Nobody knows where these speakers are: each output channel is the mean of all.
     const all = Array.from(
       { length: track.channels },
       (_, place) => `${(1 / track.channels).toFixed(6)}*c${place}`,
     );
-    return [`aformat=${FLOAT}`, panTo(layoutOf(channels), () => all.join('+'), channels)];
+    return [`aformat=${FLOAT}`, panTo(channels, all.join('+'))];
   }
   return [];
 }
@@ -143,14 +149,11 @@ export function hearingChains(
 ): string[] {
   const meter = (name: string) => `volumedetect@${name}${clock},anullsink`;
   if (!plans.some(isMeanOfTwo)) return [`${pad}${[...before, meter('all')].join(',')}`];
-  const mixes = [
-    ['left', 'c0'],
-    ['right', 'c1'],
-    ['mean', MEAN],
-  ] as const;
+  const mixes = { left: pick([0]), right: pick([1]), mean: panTo(1, MEAN) };
+  const pads = Object.keys(mixes).map((name) => `[${name}${clock}]`);
   return [
-    `${pad}${[...before, 'asplit=3'].join(',')}${mixes.map(([name]) => `[${name}${clock}]`).join('')}`,
-    ...mixes.map(([name, mix]) => `[${name}${clock}]${panTo('mono', () => mix, 1)},${meter(name)}`),
+    `${pad}${[...before, 'asplit=3'].join(',')}${pads.join('')}`,
+    ...Object.entries(mixes).map(([name, mix]) => `[${name}${clock}]${mix},${meter(name)}`),
   ];
 }
 
