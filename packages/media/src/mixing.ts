@@ -11,7 +11,7 @@ type Sound = Pick<OutputPlan, 'track' | 'encode'>;
 /** The most channels for which ffmpeg has a default layout of any number. */
 const MAX_DEFAULT_CHANNELS = 8;
 
-/** ffmpeg's mix needs a front speaker, and both of each of these pairs (`sane_layout` in swresample). */
+/** ffmpeg's mix needs a front speaker and both of each pair (swresample, `sane_layout`). */
 const FRONT = ['FL', 'FR', 'FC'];
 const PAIRS = [
   ['FL', 'FR'],
