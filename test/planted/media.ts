@@ -57,8 +57,8 @@ export const mediaFaults: readonly Fault[] = [
     name: 'cut-file-without-warning',
     promise: 'api.md "Truncated": with acceptTruncated the job has warnings: TRUNCATED',
     in: 'finalize',
-    search: "warnings: truncated === null ? [] : [{ code: 'TRUNCATED', message: truncated }],",
-    replace: 'warnings: [],',
+    search: "truncated === null ? [] : [{ code: 'TRUNCATED' as const, message: truncated }]",
+    replace: 'truncated === null ? [] : []',
     tests: ['test/worker/extraction.test.ts', 'packages/media/test/truncated.core-all.test.ts'],
   },
   {

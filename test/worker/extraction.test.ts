@@ -145,6 +145,7 @@ describe('a job', () => {
     const { result } = start('cut.wav', { format: 'mp3', acceptTruncated: true });
     expect((await result).warnings).toEqual([
       { code: 'TRUNCATED', message: expect.stringContaining('bytes are missing at its end') },
+      { code: 'SILENT', message: expect.stringContaining('below −60 dBFS'), output: 'audio' },
     ]);
   });
 

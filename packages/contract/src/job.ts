@@ -68,7 +68,14 @@ const OutputTimeline = z.object({
 });
 
 /** What a caller should know of a job that completed nevertheless. */
-export const JobWarning = z.object({ code: z.enum(['TRUNCATED']), message: z.string() });
+export const JobWarning = z.object({
+  code: z.enum(['TRUNCATED', 'SILENT', 'ONE_SIDED', 'CANCELLED_OUT']).meta({
+    description:
+      'TRUNCATED: the file was cut off. SILENT: an output peaks below −60 dBFS. ONE_SIDED: one of two channels is silent, so mono is the other one. CANCELLED_OUT: two channels are out of phase, so mono is the left one',
+  }),
+  message: z.string(),
+  output: OutputName.optional().meta({ description: 'The output that it is about, where it is one' }),
+});
 
 /** Of a finished file of any kind. */
 const file = {

@@ -221,24 +221,27 @@ async function renderStage(
   { parallel, onStep, report, ends }: StageOptions,
   made: Map<Rendition, Made>,
 ): Promise<void> {
-  const { files, gain, loudness } =
-    loudnessLufs === null
-      ? {
-          files: await renderPlanned(job, renditions, parallel, report.phase(0, 0.95)),
-          ...{ gain: null, loudness: null },
-        }
-      : await (await import('./loudness/normalise.ts')).normalise(job, renditions, loudnessLufs, {
-          report,
-          parallel,
-          onNormalise: () => onStep?.('normalizing_audio'),
-        });
+  const {
+    files,
+    renditions: rendered,
+    loudness,
+  } = loudnessLufs === null
+    ? {
+        files: await renderPlanned(job, renditions, parallel, report.phase(0, 0.95)),
+        ...{ renditions, loudness: null },
+      }
+    : await (await import('./loudness/normalise.ts')).normalise(job, renditions, loudnessLufs, {
+        report,
+        parallel,
+        onNormalise: () => onStep?.('normalizing_audio'),
+      });
   for (const [nth, { plan }] of renditions.entries()) ends.note(plan, files[nth]?.sourceSeconds ?? null);
   for (const [nth, request] of renditions.entries()) {
-    const rendered = files[nth];
-    if (rendered === undefined) continue;
-    const file = await settle(job, { ...request, gain }, rendered, ends);
-    ends.note(request.plan, file.sourceSeconds);
-    made.set(request, { loudness, file });
+    const file = files[nth];
+    if (file === undefined) continue;
+    const settled = await settle(job, rendered[nth] ?? request, file, ends);
+    ends.note(request.plan, settled.sourceSeconds);
+    made.set(request, { loudness, file: settled });
   }
 }
 
@@ -266,6 +269,7 @@ async function finishVoice(
   });
   return {
     ...describe(plan, file, null),
+    warnings: made.warnings,
     fitsVoiceBubble: parts.every((part) => part.fitsVoiceBubble),
     parts,
   };

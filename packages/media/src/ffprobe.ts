@@ -21,6 +21,7 @@ const FfprobeStream = z.object({
   sample_fmt: z.string().optional(),
   sample_rate: decimal,
   channels: z.int().optional(),
+  channel_layout: z.string().optional(),
   bit_rate: decimal,
   bits_per_sample: z.int().optional(),
   bits_per_raw_sample: decimal,
@@ -45,7 +46,7 @@ export type FfprobeAnswer = z.infer<typeof FfprobeAnswer>;
 
 const SHOWN_ENTRIES = [
   'format=start_time,duration:format_tags',
-  'stream=index,codec_type,codec_name,profile,sample_fmt,sample_rate,channels,bit_rate,bits_per_sample,bits_per_raw_sample,start_time,duration,width,height',
+  'stream=index,codec_type,codec_name,profile,sample_fmt,sample_rate,channels,channel_layout,bit_rate,bits_per_sample,bits_per_raw_sample,start_time,duration,width,height',
   'stream_disposition=default,attached_pic:stream_tags',
   'chapter=start_time,end_time:chapter_tags=title',
 ].join(':');

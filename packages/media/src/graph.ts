@@ -1,4 +1,5 @@
 /** The filter graph of an encode: from the chosen track to one branch for each output (pure). */
+import { hearingChains, labelFilters, layoutFilters, layoutOf, mayExceed, mixFilters } from './mixing.ts';
 import type { OutputPlan } from './plan.ts';
 import { clockFilter, FILL_FILTER } from './timeline.ts';
 
@@ -16,10 +17,21 @@ const RESTAMP = 'asetpts=N/SR/TB';
 const OVERSAMPLING = 4;
 const MAX_LIMITER_RATE = 192_000;
 
+/** A mix of many channels may exceed full scale: its encoder gets true peaks below −1 dBTP. */
+const MIX_GAIN: Gain = { gainDb: 0, ceilingDbtp: -1.5 };
+
+/** The encoder's input as it is, to be measured. */
+export const AS_IT_IS: Gain = { gainDb: 0, ceilingDbtp: null };
+
+type Planned = Pick<OutputPlan, 'formatName' | 'track' | 'trim' | 'timeline' | 'encode'>;
+
 /** What one output makes of a track. */
 export interface Branch {
-  readonly plan: Pick<OutputPlan, 'track' | 'trim' | 'timeline' | 'encode'>;
-  readonly filters: string;
+  readonly plan: Planned;
+  /** null: none, except a limiter for a mix that needs one. */
+  readonly gain: Gain | null;
+  /** Filters after all others. */
+  readonly last: readonly string[];
 }
 
 /** Audio that a command decodes from its second input, instead of the source's. */
@@ -51,33 +63,44 @@ export function clockNumbers(plans: readonly Pick<OutputPlan, 'track' | 'trim'>[
 
 /**
  * Each track, decoded once, on the source's clock; each branch cuts it and fills or closes gaps.
+ * @param heard plans of the branches' tracks and parts that are measured: {@link hearingChains}
  * @returns a graph with an output pad `[out0]`, `[out1]` … for each branch.
  */
-export function filterGraph(decoded: Decoded, branches: readonly Branch[]): string {
-  const clocks = clockNumbers(branches.map(({ plan }) => plan));
-  const legs = branches.map(({ plan: { timeline, trim, encode }, filters }, index) => {
+export function filterGraph(
+  decoded: Decoded,
+  branches: readonly Branch[],
+  heard: readonly Planned[] = [],
+): string {
+  const clocks = clockNumbers([...branches.map(({ plan }) => plan), ...heard]);
+  const isUniform = decoded.uniform !== undefined;
+  const legs = branches.map((branch, index) => {
+    const { timeline, trim } = branch.plan;
     const fill = timeline === 'source' ? [FILL_FILTER] : [];
-    // Uniform audio has as many channels as the output with the most.
-    const mix = decoded.uniform === undefined ? [] : [mixTo(encode.channels)];
-    return { index, leg: [...fill, ...trimFilters(trim), RESTAMP, ...mix, filters].join(',') };
+    const filters = [...fill, ...trimFilters(trim), RESTAMP, ...branchFilters(branch, isUniform)];
+    return { index, leg: filters.join(',') };
   });
   const chains: string[] = [];
   for (const track of tracksOf(branches.map(({ plan }) => plan))) {
     const ofTrack = legs.filter(({ index }) => branches[index]?.plan.track.streamIndex === track.streamIndex);
     const numbers = [...new Set(ofTrack.map(({ index }) => clocks[index] ?? 0))];
-    const sources = split(`[${decodedFrom(decoded, track)}]`, numbers, 'clock', chains);
+    const labels = isUniform ? [] : labelFilters(track);
+    const source = `[${decodedFrom(decoded, track)}]${labels.map((filter) => `${filter},`).join('')}`;
+    const sources = split(source, numbers, 'clock', chains);
     for (const [nth, number] of numbers.entries()) {
       const ofClock = ofTrack.filter(({ index }) => clocks[index] === number);
       const [first] = ofClock;
       const trim = branches[first?.index ?? 0]?.plan.trim ?? null;
       const trunk = `${sources[nth]}${clockFilter(trim, number)}`;
-      if (ofClock.length === 1 && first !== undefined) {
+      const heardOfClock = heard.filter((_, place) => clocks[branches.length + place] === number);
+      if (ofClock.length === 1 && heardOfClock.length === 0 && first !== undefined) {
         chains.push(`${trunk},${first.leg}[out${first.index}]`);
         continue;
       }
       const pads = ofClock.map(({ index }) => `[in${index}]`);
-      chains.push(`${trunk},asplit=${pads.length}${pads.join('')}`);
+      const ears = heardOfClock.length === 0 ? [] : [`[heard${number}]`];
+      chains.push(`${trunk},asplit=${pads.length + ears.length}${[...pads, ...ears].join('')}`);
       chains.push(...ofClock.map(({ index, leg }, place) => `${pads[place]}${leg}[out${index}]`));
+      for (const ear of ears) chains.push(...hearingChains(ear, number, trimFilters(trim), heardOfClock));
     }
   }
   return chains.join(';');
@@ -92,34 +115,27 @@ export function tracksOf(plans: readonly Pick<OutputPlan, 'track'>[]): OutputPla
 }
 
 /**
- * Each track at its own rate, with the most channels that a plan takes. Its filters keep no state,
- * so they may be rebuilt at any frame. Earlier audio moves to second 0, as in {@link clockFilter}.
+ * Each track at its own rate, with the most channels that a plan takes, mixed without a limiter.
+ * Its filters keep no state, so they may be rebuilt at any frame. Earlier audio moves to second 0,
+ * as in {@link clockFilter}.
  * @returns a graph with an output pad for each track, in the order of {@link tracksOf}
  */
 export function uniformGraph(plans: readonly Sound[]): string {
   const chains = tracksOf(plans).map((track, nth) => {
-    const mix = mixTo(channelsTaken(plans, track), [track.sampleRate]);
+    const layout = layoutOf(channelsTaken(plans, track));
+    const mix = `aresample=${track.sampleRate},aformat=sample_fmts=flt:channel_layouts=${layout}`;
     return `[0:${track.streamIndex}]asetpts='max(PTS,0)',${mix}[out${nth}]`;
   });
   return chains.join(';');
 }
 
-/** The most channels that a plan takes of the track. */
-export function channelsTaken(plans: readonly Sound[], { streamIndex }: OutputPlan['track']): number {
+/** The most channels that a plan takes of the track. Of two, both: their mean is made of samples. */
+export function channelsTaken(
+  plans: readonly Sound[],
+  { streamIndex, channels }: OutputPlan['track'],
+): number {
   const ofTrack = plans.filter(({ track }) => track.streamIndex === streamIndex);
-  return Math.max(...ofTrack.map(({ encode }) => encode.channels));
-}
-
-/** Without the limit a floating-point mix may exceed full scale, and the encoder would clip it. */
-function mixTo(channels: number, options: readonly (string | number)[] = []): string {
-  const resample = `aresample=${[...options, 'rematrix_maxval=1.0'].join(':')}`;
-  // aresample mixes to what the next filter takes.
-  return `${resample},aformat=channel_layouts=${layoutOf(channels)}`;
-}
-
-/** ffmpeg's name; for many channels its usual order of them. */
-function layoutOf(channels: number): string {
-  return { 1: 'mono', 2: 'stereo' }[channels] ?? `${channels}c`;
+  return Math.max(channels === 2 ? 2 : 1, ...ofTrack.map(({ encode }) => encode.channels));
 }
 
 /** A pad for each; for a single one, the pad itself. */
@@ -160,43 +176,48 @@ export function leadFilter(samples: number): string {
 }
 
 /** The filters of one output: channels and rate, then the gain. */
-export function branchFilters({ formatName, track, encode }: OutputPlan, gain: Gain | null): string {
-  if (formatName === 'transcript') return convertForTranscriber(track, encode);
-  return [convert(track, encode), ...(gain === null ? [] : gainFilters(gain, encode.sampleRate))].join(',');
+function branchFilters({ plan, gain, last }: Branch, isUniform: boolean): string[] {
+  const { formatName, track, encode } = plan;
+  if (formatName === 'transcript' && track.channels <= 2 && !isUniform) {
+    return [...convertForTranscriber(plan), ...last];
+  }
+  const taken = gain ?? (mayExceed(plan, isUniform) ? MIX_GAIN : AS_IT_IS);
+  const rate = `aresample=${encode.sampleRate}`;
+  const isShallower = encode.bitDepth === 16 && (track.bitDepth ?? 16) > 16;
+  const final = isShallower ? `${rate}:out_sample_fmt=s16:dither_method=triangular` : rate;
+  const level = gainFilters(taken, encode.sampleRate);
+  const layout = layoutFilters(plan, isUniform);
+  const isFloat = level.length > 0 || mayExceed(plan, isUniform);
+  const resample = isFloat ? [rate, ...layout, ...level] : [final, ...layout];
+  return [...mixFilters(plan), ...resample, ...(level.length > 0 ? [final] : []), ...last];
 }
 
 /** Samples of one channel. */
 const AT_ONCE = 16_384;
 
 /**
- * Less than half the time of {@link convert} beside an encoder (0.2 s, not 0.5, for ten minutes):
- * many samples at once, resampled as 16-bit mono, whose noise at −91 dB no recogniser detects.
+ * Less than half the time of the others' filters beside an encoder (0.2 s, not 0.5, for ten
+ * minutes): many samples at once, resampled as 16-bit mono, whose noise at −91 dB no recogniser
+ * detects. One or two channels cannot exceed full scale.
  */
-function convertForTranscriber(track: OutputPlan['track'], { sampleRate }: OutputPlan['encode']): string {
-  const mix = `${mixTo(1, [track.sampleRate])}:sample_fmts=s16`;
-  return `asetnsamples=${AT_ONCE}:p=0,${mix},aresample=${sampleRate}`;
-}
-
-function convert(track: OutputPlan['track'], encode: OutputPlan['encode']): string {
-  const options: (string | number)[] = [encode.sampleRate];
-  if (encode.bitDepth === 16 && (track.bitDepth ?? 16) > 16) {
-    options.push('out_sample_fmt=s16', 'dither_method=triangular');
-  }
-  return encode.channels === track.channels
-    ? `aresample=${options.join(':')}`
-    : mixTo(encode.channels, options);
+function convertForTranscriber(plan: Sound): string[] {
+  return [
+    `asetnsamples=${AT_ONCE}:p=0`,
+    ...mixFilters(plan),
+    'aformat=sample_fmts=s16:channel_layouts=mono',
+    `aresample=${plan.encode.sampleRate}`,
+  ];
 }
 
 function gainFilters({ gainDb, ceilingDbtp }: Gain, sampleRate: number): string[] {
-  const volume = `volume=${gainDb.toFixed(2)}dB:precision=double`;
-  if (ceilingDbtp === null) return [volume];
+  const volume = gainDb === 0 ? [] : [`volume=${gainDb.toFixed(2)}dB:precision=double`];
+  if (ceilingDbtp === null) return volume;
   const limiterRate = Math.max(sampleRate, Math.min(MAX_LIMITER_RATE, sampleRate * OVERSAMPLING));
   const limit = 10 ** (ceilingDbtp / 20);
   return [
-    volume,
+    ...volume,
     `aresample=${limiterRate}`,
     // level=0: no make-up gain, which would undo ours. latency=1: removes the look-ahead's delay.
     `alimiter=limit=${limit.toFixed(5)}:attack=5:release=50:level=0:latency=1`,
-    `aresample=${sampleRate}`,
   ];
 }

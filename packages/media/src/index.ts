@@ -82,6 +82,8 @@ export interface MadeFile {
   readonly bitrateKbps: number;
   /** Whether the source's packets were copied. */
   readonly copied: boolean;
+  /** SILENT: below −60 dBFS. The others: mono is one of two channels (docs/api.md, "Mixing down"). */
+  readonly warnings: readonly ('SILENT' | 'ONE_SIDED' | 'CANCELLED_OUT')[];
   /** null unless a loudness was requested. */
   readonly loudness: {
     readonly inputLufs: number;
@@ -284,10 +286,10 @@ async function move(from: string, to: string): Promise<void> {
 
 function madeFile(file: Omit<MadeFile, 'path'>, path: string): MadeFile {
   const { sizeBytes, durationSeconds, startOffsetSeconds, filledSeconds } = file;
-  const { codec, channels, sampleRate, bitrateKbps, copied, loudness } = file;
+  const { codec, channels, sampleRate, bitrateKbps, copied, warnings, loudness } = file;
   return {
     ...{ path, sizeBytes, durationSeconds, startOffsetSeconds, filledSeconds },
-    ...{ codec, channels, sampleRate, bitrateKbps, copied, loudness },
+    ...{ codec, channels, sampleRate, bitrateKbps, copied, warnings, loudness },
   };
 }
 

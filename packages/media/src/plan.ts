@@ -51,6 +51,8 @@ interface EncodePlan {
   /** ffmpeg's encoder. */
   readonly encoder: string;
   readonly channels: number;
+  /** Of mono: the one channel of the track that it is, counted from 0; null: all of them, mixed. */
+  readonly channel: number | null;
   readonly sampleRate: number;
   /** null for lossless formats. */
   readonly bitrateKbps: number | null;
@@ -123,6 +125,7 @@ function planWaveform(wanted: WaveformRequest, probe: Probe): OutputPlan {
     encode: {
       encoder: 'pcm_s16le',
       channels: 1,
+      channel: null,
       sampleRate: track.sampleRate,
       bitrateKbps: null,
       bitDepth: null,
@@ -163,6 +166,7 @@ export function planOutput(output: OutputRequest, probe: Probe): OutputPlan {
     encode: {
       encoder: encoderOf(output, format, track),
       channels,
+      channel: null,
       sampleRate,
       bitrateKbps,
       bitDepth: format.quality === 'lossless' ? planBitDepth(output, track) : null,

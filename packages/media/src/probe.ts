@@ -19,6 +19,8 @@ export interface AudioTrack {
   readonly language: string | null;
   /** 0 when the container declares a track that never comes. */
   readonly channels: number;
+  /** ffmpeg's name, such as `5.1(side)`, or labels, `FL+FR+LFE`; null where nothing names them. */
+  readonly layout: string | null;
   /** Hz; 0 likewise. */
   readonly sampleRate: number;
   /** As the container says, often an average or a nominal value; null where it says nothing. */
@@ -152,6 +154,7 @@ function asTrack(
     profile: stream.profile ?? null,
     language: language === undefined || language === 'und' ? null : language,
     channels: stream.channels ?? 0,
+    layout: layoutNamed(stream.channel_layout),
     sampleRate: stream.sample_rate ?? 0,
     bitrateKbps: Number.isFinite(bitsPerSecond) && bitsPerSecond > 0 ? bitsPerSecond / 1000 : null,
     bitDepth: bitDepthOf(stream),
@@ -161,6 +164,12 @@ function asTrack(
     declaredSeconds: declaredDuration(stream, context),
     tags: stream.tags,
   };
+}
+
+/** ffprobe says `unknown`, `4 channels` or `ambisonic 1` of what is not a set of speakers. */
+function layoutNamed(described = 'unknown'): string | null {
+  const labels = /^\d+ channels \((.*)\)$/.exec(described)?.[1] ?? described;
+  return /^unknown$|^\d+ channels$|^ambisonic/.test(labels) ? null : labels;
 }
 
 /** Lossy codecs decode to floating point and have no depth; ffprobe says 0 or nothing for them. */

@@ -5,6 +5,7 @@ import type { Command } from './command.ts';
 import { MediaFailure } from './failure.ts';
 import { decodedFrom } from './graph.ts';
 import { type Job, runOnInput } from './input-run.ts';
+import { type Heard, heardOf, UNHEARD } from './mixing.ts';
 import type { OutputPlan } from './plan.ts';
 import { isPiped, type Rendition, renditionCommand } from './rendition.ts';
 import { CLOCK_TOLERANCE_SECONDS, filledSamples } from './timeline.ts';
@@ -12,7 +13,7 @@ import { decodedSamples, outputStatistics } from './tool-output.ts';
 
 type TrackStatistics = NonNullable<ReturnType<typeof outputStatistics>>;
 
-export interface RenderedFile {
+export interface RenderedFile extends Heard {
   readonly path: string;
   readonly sizeBytes: number;
   /** Counted from samples or packets. */
@@ -84,7 +85,9 @@ export async function render(
       rendition.mode === 'copy'
         ? { sourceSeconds: endOfCopy(job, endSeconds), filledSeconds: 0 }
         : clockOf(job, rendition, stderr, file.durationSeconds, clock);
-    files.push({ ...file, ...onClock, isInForm: form.isInForm });
+    const isDecoded = rendition.mode === 'encode' && rendition.pcm === null;
+    const heard = isDecoded ? heardOf(rendition.plan, stderr, clock) : UNHEARD;
+    files.push({ ...file, ...onClock, ...heard, isInForm: form.isInForm });
   }
   return files;
 }
@@ -181,7 +184,7 @@ export async function measureRendition(
   { plan, path, mode, leadSamples = 0 }: Rendition,
   statistics: TrackStatistics | undefined,
   endSeconds?: number,
-): Promise<Omit<RenderedFile, 'sourceSeconds' | 'filledSeconds' | 'isInForm'>> {
+): Promise<Omit<RenderedFile, 'sourceSeconds' | 'filledSeconds' | 'isInForm' | keyof Heard>> {
   const { size: sizeBytes } = await stat(path);
   if (statistics === undefined || statistics.packets === 0) {
     // Silence has no words, which does not fail a job.

@@ -1,14 +1,6 @@
 /** The command that makes the files of a source in one run. */
 import type { Command, CommandOutput } from './command.ts';
-import {
-  type Branch,
-  branchFilters,
-  clockNumbers,
-  filterGraph,
-  type Gain,
-  leadFilter,
-  stretchFilters,
-} from './graph.ts';
+import { type Branch, clockNumbers, filterGraph, type Gain, leadFilter, stretchFilters } from './graph.ts';
 import { inputsOf, type Job } from './input-run.ts';
 import { writeMetadata } from './metadata.ts';
 import type { OutputPlan } from './plan.ts';
@@ -54,6 +46,7 @@ export async function renditionCommand(
 ): Promise<RenditionCommand> {
   const inputs = inputsOf(job);
   const branches: Branch[] = [];
+  const heard: OutputPlan[] = [];
   const outputs: CommandOutput[] = [];
   const placed: { output: number; branch: number | undefined }[] = [];
   let piped: (typeof placed)[number] | undefined;
@@ -74,7 +67,9 @@ export async function renditionCommand(
     } else {
       sound = ['-map', `[out${branches.length}]`, ...encoderOptions(rendition)];
       place.branch = branches.length;
-      branches.push({ plan, filters: encodeFilters(rendition) });
+      branches.push({ plan, gain: rendition.gain, last: lastFilters(rendition) });
+      // Of the parts of an output, only the last decodes the whole track.
+      if (rendition.stretch?.endSample == null) heard.push(plan);
     }
     const metadata = await writeMetadata(job, { plan, path, isBare: isBare(rendition) }, inputs.length);
     if (metadata.file !== null) inputs.push({ file: metadata.file, demuxer: 'ffmetadata' });
@@ -92,7 +87,7 @@ export async function renditionCommand(
   const clocks = clockNumbers(branches.map(({ plan }) => plan));
   const places = placed.map(({ output, branch }) => ({ output, clock: clocks[branch ?? 0] ?? 0 }));
   if (branches.length === 0) return { inputs, outputs, places };
-  return { inputs, outputs, places, graph: filterGraph(job, branches) };
+  return { inputs, outputs, places, graph: filterGraph(job, branches, heard) };
 }
 
 /** Whether it is made of PCM from standard output, instead of a file. */
@@ -103,10 +98,6 @@ export function isPiped({ plan }: Pick<Rendition, 'plan'>): boolean {
 /** Waveforms of the same audio share a run's one pipe. */
 export function soundOf({ plan: { track, trim, timeline } }: Pick<Rendition, 'plan'>): string {
   return [track.streamIndex, trim?.startSeconds, trim?.endSeconds, timeline].join(' ');
-}
-
-function encodeFilters(rendition: Rendition): string {
-  return [branchFilters(rendition.plan, rendition.gain), ...lastFilters(rendition)].join(',');
 }
 
 function pcmFilters(rendition: Rendition): string[] {

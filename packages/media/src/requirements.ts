@@ -2,7 +2,7 @@
 import { FormatName, qualities } from 'soundpost-contract/formats';
 import { OutputRequest, TranscriptRequest } from 'soundpost-contract/output-request';
 import { DECODER_FAMILIES } from './command.ts';
-import { branchFilters, filterGraph, stretchFilters } from './graph.ts';
+import { filterGraph, stretchFilters } from './graph.ts';
 import { UNIFORM_ENCODER, UNIFORM_MUXER } from './input-run.ts';
 import { ebur128 } from './loudness/measure.ts';
 import { type OutputPlan, planAny, planOutput } from './plan.ts';
@@ -61,6 +61,7 @@ const SOURCE: Probe = {
       profile: null,
       language: null,
       channels: 6,
+      layout: '5.1',
       sampleRate: 192_000,
       bitrateKbps: null,
       bitDepth: 24,
@@ -77,6 +78,8 @@ const SOURCE: Probe = {
   isAudioOnly: true,
 };
 
+const UNNAMED: Probe = { ...SOURCE, tracks: [{ ...SOURCE.tracks[0], channels: 2, layout: null }] };
+
 export function requirements(): Requirements {
   const sounds = FormatName.options.flatMap((format) =>
     qualities.map((quality) =>
@@ -85,6 +88,8 @@ export function requirements(): Requirements {
   );
   const plans = [
     ...sounds,
+    // A mean of two channels, which have no names.
+    planOutput(OutputRequest.parse({ format: 'voice' }), UNNAMED),
     planAny(TranscriptRequest.parse({ format: 'transcript', name: 'words' }), SOURCE),
   ];
   return {
@@ -103,15 +108,16 @@ export function requirements(): Requirements {
 
 /** All between a track's decoder and two encoders, one of which encodes a stretch of it. */
 function filtersOf(plan: OutputPlan): string[] {
-  const levelled = `${branchFilters(plan, { gainDb: 1, ceilingDbtp: -1 })},${ebur128('true')}`;
   const stretched = stretchFilters({ startSample: 1, endSample: null });
   const wanted = { ...plan, timeline: 'source' } as const;
+  const gain = { gainDb: 1, ceilingDbtp: -1 };
   const graph = filterGraph(
     {},
-    [levelled, stretched].map((filters) => ({ plan: wanted, filters })),
+    [[ebur128('true')], [stretched]].map((last) => ({ plan: wanted, gain, last })),
+    [wanted],
   );
   const filters = graph.replaceAll(/\[[^\]]*\]|'[^']*'/g, '').split(/[,;]/);
-  return filters.map((filter) => filter.split('=')[0] ?? '');
+  return filters.map((filter) => filter.split(/[=@]/)[0] ?? '');
 }
 
 function distinct(names: readonly string[]): string[] {

@@ -2,32 +2,40 @@
 
 import type { CommandInput } from './command.ts';
 import { inputOf, type Job, runOnInput } from './input-run.ts';
+import { ofChannel } from './mixing.ts';
 import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
 import { type RenderedFile, render } from './render.ts';
 import type { Rendition } from './rendition.ts';
 import { endsEarly, keepsClock } from './timeline.ts';
 import { flvEnd, missingEnd } from './truncation.ts';
 
-/** Encodes again a copy off the clock or over its bitrate, or a voice message of a wrong size. */
+/**
+ * Encodes again a copy off the clock or over its bitrate, a mean of channels of which one was to be
+ * taken (rare, and only the samples can tell), or a voice message of a wrong size.
+ */
 export async function settle(
   job: Job,
-  request: Rendition,
+  asked: Rendition,
   made: RenderedFile,
   ends: TrackEnds,
 ): Promise<RenderedFile> {
-  const { copy, encode } = request.plan;
+  const { copy, encode } = asked.plan;
   if (made.copied) {
     const isAsRequested =
       made.isInForm &&
       (copy?.maxKbps == null || made.bitrateKbps <= copy.maxKbps) &&
       (copy?.maxBytes == null || made.sizeBytes <= copy.maxBytes);
     if (isAsRequested) {
-      const sourceSeconds = made.sourceSeconds ?? (await ends.of(request.plan));
-      if (copyKeepsClock(request.plan, made, sourceSeconds)) return { ...made, sourceSeconds };
+      const sourceSeconds = made.sourceSeconds ?? (await ends.of(asked.plan));
+      if (copyKeepsClock(asked.plan, made, sourceSeconds)) return { ...made, sourceSeconds };
     }
   }
-  const file = made.copied ? await renderAnew(job, { ...request, mode: 'encode' }) : made;
-  return encode.bubbleKbps === null ? file : fitBubble(job, request, file, encode.bubbleKbps);
+  const encoded = made.copied ? await renderAnew(job, { ...asked, mode: 'encode' }) : made;
+  const { channel, warnings } = encoded;
+  const request = channel === null ? asked : { ...asked, plan: ofChannel(asked.plan, channel) };
+  const file = channel === null ? encoded : await renderAnew(job, { ...request, mode: 'encode' });
+  const fitted = encode.bubbleKbps === null ? file : await fitBubble(job, request, file, encode.bubbleKbps);
+  return { ...fitted, warnings };
 }
 
 function copyKeepsClock(

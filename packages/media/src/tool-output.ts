@@ -9,9 +9,10 @@ export interface Progress {
   readonly outSeconds: number | undefined;
 }
 
-const STDERR_BYTES = 64 * 1024;
+/** A kilobyte for each of three measurements of 32 outputs stands behind the statistics. */
+const STDERR_BYTES = 256 * 1024;
 
-/** The last 64 KiB of what was written to standard error. */
+/** The last 256 KiB of what was written to standard error. */
 export class Tail {
   #bytes: Buffer = Buffer.alloc(0);
 

@@ -10,6 +10,7 @@ const aac: AudioTrack = {
   profile: 'LC',
   language: null,
   channels: 2,
+  layout: 'stereo',
   sampleRate: 48_000,
   bitrateKbps: 128,
   bitDepth: null,

@@ -74,6 +74,7 @@ interface FfprobeStream {
   codec_type: string;
   codec_name: string;
   channels?: number;
+  channel_layout?: string;
   sample_rate?: string;
   start_time?: string;
   bits_per_raw_sample?: string;

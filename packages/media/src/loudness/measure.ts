@@ -1,7 +1,8 @@
 /** Runs that measure loudness and peaks (ITU-R BS.1770, by ffmpeg's ebur128). */
 import { stat } from 'node:fs/promises';
-import { branchFilters, filterGraph, type Gain } from '../graph.ts';
+import { AS_IT_IS, type Branch, filterGraph, type Gain } from '../graph.ts';
 import { inputsOf, type Job, runOnInput } from '../input-run.ts';
+import { type Heard, heardOf } from '../mixing.ts';
 import type { OutputPlan } from '../plan.ts';
 import { clockOf, demuxerOf } from '../render.ts';
 import type { LevelledPcm, Rendition } from '../rendition.ts';
@@ -15,14 +16,19 @@ type OnSeconds = (seconds: number) => void;
 export const ebur128 = (peaks: 'none' | 'sample' | 'true'): string =>
   `ebur128=peak=${peaks}:framelog=verbose`;
 
-/** The track as the encoder would get it, mixed and resampled, with peaks of the samples. */
+/**
+ * The track as the encoder would get it, mixed and resampled, with peaks of the samples.
+ * @param plans the first is measured; the others are of the same part of the same track
+ */
 export async function measureTrack(
   job: Job,
-  plan: OutputPlan,
+  plans: readonly [OutputPlan, ...OutputPlan[]],
   onSeconds: OnSeconds,
-): Promise<MeasuredLoudness> {
-  const { measured } = await runTrack(job, plan, null, ebur128('sample'), null, onSeconds);
-  return measured;
+): Promise<{ measured: MeasuredLoudness; heard: readonly Heard[] }> {
+  const [plan] = plans;
+  const branch = { plan, gain: AS_IT_IS, last: [ebur128('sample')] };
+  const { measured, stderr } = await runTrack(job, branch, plans, null, onSeconds);
+  return { measured, heard: plans.map((each) => heardOf(each, stderr, 0)) };
 }
 
 /**
@@ -36,7 +42,9 @@ export async function levelTrack(
   path: string | null,
   onSeconds: OnSeconds,
 ): Promise<{ lufs: number | null; pcm: LevelledPcm | null }> {
-  const { measured, clock } = await runTrack(job, plan, gain, ebur128('none'), path, onSeconds);
+  const branch = { plan, gain, last: [ebur128('none')] };
+  const { measured, stderr } = await runTrack(job, branch, [], path, onSeconds);
+  const clock = clockOf(job, { plan, pcm: null }, stderr, 0);
   // A source longer than it declares may have been cut off; then the encoder reads the source.
   const isWhole = path !== null && (await stat(path)).size < job.maxOutputBytes;
   return { lufs: measured.lufs, pcm: isWhole ? { path, ...clock } : null };
@@ -44,19 +52,18 @@ export async function levelTrack(
 
 async function runTrack(
   job: Job,
-  plan: OutputPlan,
-  gain: Gain | null,
-  meter: string,
+  branch: Branch,
+  heard: readonly OutputPlan[],
   path: string | null,
   onSeconds: OnSeconds,
-): Promise<{ measured: MeasuredLoudness; clock: Omit<LevelledPcm, 'path'> }> {
+): Promise<{ measured: MeasuredLoudness; stderr: string }> {
   const bound = ['-map', '[out0]', '-t', String(job.maxAudioSeconds + 2)];
   const pcm = ['-c:a', 'pcm_s24le', '-rf64', 'auto', '-fs', String(job.maxOutputBytes)];
   const { stderr } = await runOnInput(
     job,
     {
       inputs: inputsOf(job),
-      graph: filterGraph(job, [{ plan, filters: `${branchFilters(plan, gain)},${meter}` }]),
+      graph: filterGraph(job, [branch], heard),
       outputs: [
         path === null
           ? { muxer: 'null', options: bound }
@@ -65,10 +72,7 @@ async function runTrack(
     },
     onSeconds,
   );
-  return {
-    measured: loudnessSummary(stderr),
-    clock: clockOf(job, { plan, pcm: null }, stderr, 0),
-  };
+  return { measured: loudnessSummary(stderr), stderr };
 }
 
 /** A finished file, decoded, with its true peak. */

@@ -6,6 +6,7 @@ import { rename } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Gain } from '../graph.ts';
 import type { Job } from '../input-run.ts';
+import { type Heard, mayExceed, ofChannel, UNHEARD } from '../mixing.ts';
 import { pcmBytesOf } from '../output-size.ts';
 import { type Parallelism, renderWanted } from '../parallel/render.ts';
 import type { RenderedFile } from '../render.ts';
@@ -28,8 +29,9 @@ export interface Loudness {
 
 interface Normalised {
   readonly files: RenderedFile[];
+  /** What was asked for, as it was made: with the channels that were taken, and the gain. */
+  readonly renditions: readonly Rendition[];
   readonly loudness: Loudness;
-  readonly gain: Gain;
 }
 
 interface NormaliseOptions {
@@ -57,13 +59,12 @@ const SILENCE_DBTP = -144;
  */
 export async function normalise(
   job: Job,
-  wanted: readonly Rendition[],
+  asked: readonly Rendition[],
   targetLufs: number,
   { report, parallel, onNormalise }: NormaliseOptions,
 ): Promise<Normalised> {
+  const { wanted, heard, source } = await measure(job, asked, report.phase(0, 0.15));
   const [main] = wanted;
-  if (main === undefined) throw new Error('nothing to normalise');
-  const source = await measureTrack(job, main.plan, report.phase(0, 0.15));
   onNormalise();
   let gain = firstGain(source, targetLufs);
   let best: Attempt | undefined;
@@ -83,9 +84,14 @@ export async function normalise(
     gain = next;
   }
   if (best === undefined) throw new Error('nothing was normalised');
+  const { gain: taken } = best;
   return {
-    files: best.files.map((file, index) => ({ ...file, path: wanted[index]?.path ?? file.path })),
-    gain: best.gain,
+    files: best.files.map((file, index) => ({
+      ...file,
+      path: wanted[index]?.path ?? file.path,
+      warnings: heard[index]?.warnings ?? [],
+    })),
+    renditions: wanted.map((request, index) => ({ ...request, gain: gainOf(taken, request, index) })),
     loudness: {
       inputLufs: source.lufs ?? SILENCE_LUFS,
       outputLufs: best.measured.lufs ?? SILENCE_LUFS,
@@ -93,6 +99,33 @@ export async function normalise(
       gainDb: Number(best.gain.gainDb.toFixed(2)),
     },
   };
+}
+
+interface Measured {
+  readonly wanted: readonly [Rendition, ...Rendition[]];
+  readonly heard: readonly Heard[];
+  readonly source: MeasuredLoudness;
+}
+
+/** Measures the mix; where one channel is to be taken instead, again with that one. */
+async function measure(
+  job: Job,
+  asked: readonly Rendition[],
+  onSeconds: (seconds: number) => void,
+): Promise<Measured> {
+  const [main, ...others] = asked;
+  if (main === undefined) throw new Error('nothing to normalise');
+  const plans = [main.plan, ...others.map(({ plan }) => plan)] as const;
+  const { measured, heard } = await measureTrack(job, plans, onSeconds);
+  const taken = (rendition: Rendition, nth: number): Rendition => {
+    const { channel } = heard[nth] ?? UNHEARD;
+    return channel === null ? rendition : { ...rendition, plan: ofChannel(rendition.plan, channel) };
+  };
+  const first = taken(main, 0);
+  const wanted = [first, ...others.map((rendition, nth) => taken(rendition, nth + 1))] as const;
+  if (first === main) return { wanted, heard, source: measured };
+  const again = await measureTrack(job, [first.plan], onSeconds);
+  return { wanted, heard, source: again.measured };
 }
 
 /** Each attempt gets half of the progress that is left. */
@@ -157,7 +190,7 @@ async function encode(
       ...request,
       mode: 'encode',
       path: attemptPath(job, request.path),
-      gain,
+      gain: gainOf(gain, request, index),
       // A voice message has its own channels and rate, and is levelled while it is encoded.
       pcm: index === 0 ? pcm : null,
     }),
@@ -166,6 +199,13 @@ async function encode(
   const [main] = renditions;
   if (main === undefined) throw new Error('nothing to normalise');
   return { gain, files, measured: await measureFile(job, main, progress(0.85, 1)) };
+}
+
+/** A voice message's mono mix has higher peaks than the mix that was measured. */
+function gainOf(gain: Gain, { plan }: Rendition, index: number): Gain {
+  return index > 0 && mayExceed(plan, false)
+    ? { ...gain, ceilingDbtp: gain.ceilingDbtp ?? FIRST_CEILING_DBTP }
+    : gain;
 }
 
 function attemptPath(job: Job, path: string): string {

@@ -6,6 +6,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Job, runOnInput } from '../input-run.ts';
+import { type Heard, heardOf, UNHEARD } from '../mixing.ts';
 import { isLight } from '../plan.ts';
 import { clockOf, measureRendition, type RenderedFile, render } from '../render.ts';
 import { isPiped, type Rendition, renditionCommand, soundOf } from '../rendition.ts';
@@ -144,7 +145,7 @@ async function renderParts(
     const joined = await joinParts({ parts, outputPath: rendition.path, splicing, samples, signal });
     const file = await measureRendition(job, rendition, { ...joined, samples });
     // The last part's run reached the end.
-    const clock = last?.clock ?? { sourceSeconds: file.durationSeconds, filledSeconds: 0 };
+    const clock = last?.clock ?? { sourceSeconds: file.durationSeconds, filledSeconds: 0, ...UNHEARD };
     return [{ ...file, ...clock, isInForm: true }, ...(last?.beside ?? [])];
   } finally {
     await Promise.all(parts.map(({ path }) => rm(path, { force: true })));
@@ -154,7 +155,7 @@ async function renderParts(
 /** What a part encoded, and how much of the track was read for it. */
 interface PartEnd {
   readonly samples: number;
-  readonly clock: Pick<RenderedFile, 'sourceSeconds' | 'filledSeconds'>;
+  readonly clock: Pick<RenderedFile, 'sourceSeconds' | 'filledSeconds' | keyof Heard>;
   /** What the same run made besides. */
   readonly beside: readonly RenderedFile[];
 }
@@ -235,7 +236,9 @@ async function encodePart(
   for (const [nth, other] of beside.entries()) {
     const { output, clock } = places[nth + 1] ?? { output: nth + 1, clock: 0 };
     const file = await measureRendition(job, other, outputStatistics(stderr, output));
-    files.push({ ...file, ...clockOf(job, other, stderr, file.durationSeconds, clock), isInForm: true });
+    const onClock = clockOf(job, other, stderr, file.durationSeconds, clock);
+    files.push({ ...file, ...onClock, ...heardOf(other.plan, stderr, clock), isInForm: true });
   }
-  return { samples, clock: clockOf(job, rendition, stderr, 0), beside: files };
+  const heard = rendition.pcm === null ? heardOf(rendition.plan, stderr, 0) : UNHEARD;
+  return { samples, clock: { ...clockOf(job, rendition, stderr, 0), ...heard }, beside: files };
 }

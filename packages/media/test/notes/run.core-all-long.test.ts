@@ -48,7 +48,15 @@ async function notesOf(path: string, parts: readonly ReturnType<typeof wholeOf>[
 /** Where only what is to be encoded is asked after. */
 const nothing = {
   ...{ path: '', sizeBytes: 0, durationSeconds: 0, sourceSeconds: 0, filledSeconds: 0 },
-  ...{ heldSeconds: 0, packets: 0, bitrateKbps: 0, copied: false, isInForm: true },
+  ...{
+    heldSeconds: 0,
+    packets: 0,
+    bitrateKbps: 0,
+    copied: false,
+    isInForm: true,
+    warnings: [],
+    channel: null,
+  },
 };
 
 type Talk = readonly [room: string, noise: number, seconds: number];
