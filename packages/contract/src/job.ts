@@ -31,8 +31,17 @@ export const Track = z.object({
   codec: z.string().meta({ example: 'aac' }),
   language: z.string().nullable().meta({ example: 'en' }),
   channels: z.int().meta({ example: 2 }),
+  layout: z.string().nullable().default(null).meta({
+    description: 'Names of the channels, as ffmpeg writes them; null where nothing names them',
+    example: 'stereo',
+  }),
   sampleRate: z.int().meta({ example: 48_000 }),
   default: z.boolean().meta({ example: true }),
+  decodable: z.boolean().default(true).meta({
+    description: 'Whether it can be extracted: no other track is chosen in its place where it was asked for',
+    example: true,
+  }),
+  encrypted: z.boolean().default(false).meta({ example: false }),
 });
 export type Track = z.infer<typeof Track>;
 

@@ -31,6 +31,25 @@ export const DECODER_FAMILIES: Readonly<Record<string, string>> = {
   covers: 'mjpeg,png',
 };
 
+/** Where a codec is not called as its decoder. */
+const CODEC_NAMES: Readonly<Record<string, string>> = {
+  als: 'mp4als',
+  amrnb: 'amr_nb',
+  amrwb: 'amr_wb',
+  dca: 'dts',
+  g722: 'adpcm_g722',
+  g726: 'adpcm_g726',
+  g726le: 'adpcm_g726le',
+};
+
+/** The codecs of {@link DECODER_FAMILIES}. */
+export const DECODED_CODECS: ReadonlySet<string> = new Set(
+  Object.values(DECODER_FAMILIES)
+    .join(',')
+    .split(',')
+    .map((decoder) => CODEC_NAMES[decoder] ?? decoder),
+);
+
 /** For `-codec_whitelist`. */
 const DECODERS = Object.values(DECODER_FAMILIES).join(',');
 

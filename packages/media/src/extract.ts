@@ -103,7 +103,9 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
   const all = [...wanted, ...(voiceRequest === undefined ? [] : [voiceRequest])];
   try {
     const truncated = await truncationOf(job);
-    if (truncated !== null && !first.plan.acceptTruncated) throw new MediaFailure('INVALID_VIDEO', truncated);
+    if (truncated !== null && !first.plan.acceptTruncated) {
+      throw new MediaFailure('INVALID_VIDEO', `${truncated}; "acceptTruncated": true takes what is there`);
+    }
     const report = progressReport(null, options.onProgress);
     options.onStep?.('extracting_audio');
     const plans = all.map(({ plan }) => plan);

@@ -4,6 +4,7 @@ import { fileArgument, inputGuards } from './command.ts';
 import { blameInput } from './failure.ts';
 import { type MediaTools, runFfprobe } from './run.ts';
 import type { Container } from './sniff.ts';
+import { textReader } from './tag-text.ts';
 
 const PROBE_WALL_MS = 20_000;
 const PROBE_STDOUT_BYTES = 8 * 1024 * 1024;
@@ -17,6 +18,7 @@ const FfprobeStream = z.object({
   index: z.int(),
   codec_type: z.string().optional(),
   codec_name: z.string().optional(),
+  codec_tag_string: z.string().optional(),
   profile: z.string().optional(),
   sample_fmt: z.string().optional(),
   sample_rate: decimal,
@@ -33,6 +35,7 @@ const FfprobeStream = z.object({
     .object({ default: z.int().default(0), attached_pic: z.int().default(0) })
     .partial()
     .default({}),
+  side_data_list: z.array(z.object({ side_data_type: z.string().default('') })).default([]).catch([]),
   tags,
 });
 export type FfprobeStream = z.infer<typeof FfprobeStream>;
@@ -46,8 +49,8 @@ export type FfprobeAnswer = z.infer<typeof FfprobeAnswer>;
 
 const SHOWN_ENTRIES = [
   'format=start_time,duration:format_tags',
-  'stream=index,codec_type,codec_name,profile,sample_fmt,sample_rate,channels,channel_layout,bit_rate,bits_per_sample,bits_per_raw_sample,start_time,duration,width,height',
-  'stream_disposition=default,attached_pic:stream_tags',
+  'stream=index,codec_type,codec_name,codec_tag_string,profile,sample_fmt,sample_rate,channels,channel_layout,bit_rate,bits_per_sample,bits_per_raw_sample,start_time,duration,width,height',
+  'stream_disposition=default,attached_pic:stream_tags:stream_side_data=side_data_type',
   'chapter=start_time,end_time:chapter_tags=title',
 ].join(':');
 
@@ -59,7 +62,7 @@ export async function askFfprobe(
   signal: AbortSignal,
 ): Promise<{ answer: FfprobeAnswer; isEstimate: boolean }> {
   const args = [
-    ...['-v', 'warning', '-of', 'json', '-show_entries', SHOWN_ENTRIES],
+    ...['-v', 'warning', '-of', 'json=sv=ignore', '-show_entries', SHOWN_ENTRIES],
     ...inputGuards(container.demuxer),
     ...['-i', fileArgument(file)],
   ];
@@ -68,10 +71,12 @@ export async function askFfprobe(
       signal,
       wallLimitMs: PROBE_WALL_MS,
       maxStdoutBytes: PROBE_STDOUT_BYTES,
+      // Tags are bytes until their character set is known.
+      encoding: 'latin1',
       access: { reads: [file], writes: [] },
     });
     return {
-      answer: FfprobeAnswer.parse(JSON.parse(stdout)),
+      answer: await withText(FfprobeAnswer.parse(JSON.parse(stdout)), container.demuxer),
       // Only here libavformat says that a duration is estimated (avformat's estimate_timings).
       isEstimate: stderr.includes('Estimating duration from bitrate'),
     };
@@ -80,4 +85,21 @@ export async function askFfprobe(
       ? error
       : blameInput(error, 'INVALID_VIDEO', `the ${container.name} file is corrupt or not supported`);
   }
+}
+
+async function withText(answer: FfprobeAnswer, demuxer: string): Promise<FfprobeAnswer> {
+  const { format, streams, chapters } = answer;
+  const read = await textReader(
+    [format, ...streams, ...chapters].map((each) => each.tags),
+    demuxer,
+  );
+  const readable = <T extends { readonly tags: Tags }>(tagged: T): T => ({
+    ...tagged,
+    tags: Object.fromEntries(Object.entries(tagged.tags).map(([key, value]) => [read(key), read(value)])),
+  });
+  return {
+    format: readable(format),
+    streams: streams.map(readable),
+    chapters: chapters.map(readable),
+  };
 }

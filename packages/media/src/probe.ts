@@ -1,6 +1,6 @@
 /** What is in a file, by its own metadata: container, audio tracks, tags, chapters, cover. */
 import { open } from 'node:fs/promises';
-import { MAX_COVER_PIXELS } from './command.ts';
+import { DECODED_CODECS, MAX_COVER_PIXELS } from './command.ts';
 import { MediaFailure } from './failure.ts';
 import { askFfprobe, type FfprobeAnswer, type FfprobeStream, type Tags } from './ffprobe.ts';
 import { type MediaTools, requireRegularFile } from './run.ts';
@@ -29,6 +29,9 @@ export interface AudioTrack {
   readonly bitDepth: number | null;
   readonly isFloat: boolean;
   readonly isDefault: boolean;
+  readonly isEncrypted: boolean;
+  /** Whether a decoder that we allow knows its codec. */
+  readonly isDecodable: boolean;
   /** When the track begins, seconds after the container's first timestamp. */
   readonly startSeconds: number;
   /** The track's length by the container; null if missing or only estimated. */
@@ -160,10 +163,23 @@ function asTrack(
     bitDepth: bitDepthOf(stream),
     isFloat: /^pcm_f/.test(stream.codec_name ?? ''),
     isDefault: stream.disposition.default === 1,
+    isEncrypted: isEncrypted(stream),
+    isDecodable: DECODED_CODECS.has(stream.codec_name ?? ''),
     startSeconds: context.startSeconds + startOffset(stream, context.answer),
     declaredSeconds: declaredDuration(stream, context),
     tags: stream.tags,
   };
+}
+
+/** Sample entries of ISO/IEC 14496-12 section 8.12 and of FairPlay. */
+const ENCRYPTED_ENTRIES = new Set(['enca', 'drms']);
+
+/** Common Encryption (ISO/IEC 23001-7), FairPlay, and Matroska's ContentEncryption. */
+function isEncrypted({ codec_tag_string = '', side_data_list }: FfprobeStream): boolean {
+  return (
+    ENCRYPTED_ENTRIES.has(codec_tag_string) ||
+    side_data_list.some(({ side_data_type }) => side_data_type.startsWith('Encryption'))
+  );
 }
 
 /** ffprobe says `unknown`, `4 channels` or `ambisonic 1` of what is not a set of speakers. */

@@ -67,6 +67,8 @@ const SOURCE: Probe = {
       bitDepth: 24,
       isFloat: false,
       isDefault: true,
+      isEncrypted: false,
+      isDecodable: true,
       startSeconds: 0,
       declaredSeconds: 10,
       tags: {},

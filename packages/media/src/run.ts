@@ -124,6 +124,8 @@ const UNFINISHED = /^Error (writing trailer of|closing file) /m;
 
 interface FfprobeOptions extends RunLimits {
   readonly maxStdoutBytes: number;
+  /** Of its standard output; default UTF-8. */
+  readonly encoding?: 'latin1';
 }
 
 /** Runs ffprobe and returns its standard output. Rejects as {@link runFfmpeg} does. */
@@ -145,7 +147,7 @@ export async function runFfprobe(
       options.maxStdoutBytes,
     ),
   );
-  return { ...result, stdout: Buffer.concat(chunks).toString('utf8') };
+  return { ...result, stdout: Buffer.concat(chunks).toString(options.encoding) };
 }
 
 const NO_FILES: FileAccess = { reads: [], writes: [] };

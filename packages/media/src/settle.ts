@@ -125,7 +125,8 @@ export async function renderAnew(
 export async function truncationOf(job: Job): Promise<string | null> {
   const { container, sizeBytes } = job.probe;
   const missing = await missingEnd(job.input, container, sizeBytes);
-  if (missing !== null || container.demuxer !== 'flv') return missing;
+  if (missing !== null) return `${missing}${await missingSeconds(job)}`;
+  if (container.demuxer !== 'flv') return null;
   const said = await flvEnd(job.input, sizeBytes);
   if (said === null) return null;
   // Some pictures' size is known to a decoder only; without it they are not copied.
@@ -133,6 +134,14 @@ export async function truncationOf(job: Job): Promise<string | null> {
   return endsEarly(end, said.declaredSeconds, said.isWhole)
     ? `the file is truncated: it ends at ${end.toFixed(1)} s of ${said.declaredSeconds.toFixed(1)} s`
     : null;
+}
+
+/** How much sound is missing, by the file's own word; empty if that is not known. */
+async function missingSeconds(job: Job): Promise<string> {
+  const declared = job.probe.tracks[0].declaredSeconds ?? job.probe.durationSeconds ?? 0;
+  const end = await endOf(job, inputOf(job), '0:a').catch(() => declared);
+  const missing = declared - end;
+  return missing < 0.05 ? '' : `, ${missing.toFixed(1)} s of ${declared.toFixed(1)} s`;
 }
 
 /** Where tracks end: each is measured once, and not at all if a run has counted it. */

@@ -12,15 +12,27 @@ export function chooseTrack(probe: Probe, asked: number | string | undefined): A
     const known = probe.tracks.map(describeTrack).join('; ');
     throw new MediaFailure('EXTRACTION_FAILED', `no audio track ${asked}; the file has ${known}`);
   }
-  if (track.channels === 0 || track.sampleRate === 0) {
-    throw new MediaFailure('EXTRACTION_FAILED', `audio track ${track.index} holds no audio`);
-  }
+  const fault = faultOf(track);
+  if (fault !== null) throw fault;
   return track;
 }
 
 function defaultTrack({ tracks }: Probe): AudioTrack {
-  const usable = tracks.filter(({ channels, sampleRate }) => channels > 0 && sampleRate > 0);
-  return findTrack(usable, undefined) ?? tracks[0];
+  return findTrack(tracks.filter((track) => faultOf(track) === null), undefined) ?? tracks[0];
+}
+
+/** Why nothing can be made of a track, also no copy (decisions A7). */
+function faultOf(track: AudioTrack): MediaFailure | null {
+  const { index, codec, profile, channels, sampleRate, isEncrypted, isDecodable } = track;
+  if (isEncrypted)
+    return new MediaFailure('INVALID_VIDEO', `encrypted: audio track ${index} cannot be decoded without its key`);
+  if (!isDecodable) {
+    const name = [codec, ...(profile === null ? [] : [`(${profile})`])].join(' ');
+    return new MediaFailure('EXTRACTION_FAILED', `audio track ${index} is ${name}, which is not supported`);
+  }
+  return channels === 0 || sampleRate === 0
+    ? new MediaFailure('EXTRACTION_FAILED', `audio track ${index} (${codec}) holds no audio`)
+    : null;
 }
 
 /** Among anything with a language: tracks of a file, renditions of a stream. */

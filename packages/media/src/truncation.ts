@@ -1,9 +1,14 @@
 /**
- * Whether a file was cut off, by its own size fields (decisions A2a): an MP4 box, a RIFF chunk, an
- * ASF header or a Matroska segment that exceeds the file. Without such a field nobody can tell.
+ * Whether a file has lost sound (decisions A2a), by what says where its sound is: an MP4's index, a
+ * chunk or an object of samples, Matroska's clusters. Without one, nobody can tell. The size of
+ * what is around them is often wrong, and proves nothing.
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Container } from './sniff.ts';
+import { UnsupportedLayout } from './sparse/mp4/boxes.ts';
+import { withFragments } from './sparse/mp4/fragment-runs.ts';
+import { readTracks } from './sparse/mp4/tracks.ts';
+import { elementHeader, IDS, MAX_ELEMENT_HEADER_BYTES } from './sparse/matroska/elements.ts';
 
 /** @returns the least that is missing, for callers; null if nothing is, or it is unknown. */
 export async function missingEnd(
@@ -18,80 +23,184 @@ export async function missingEnd(
   return missing > 0 ? `the file is truncated: ${missing} bytes are missing at its end` : null;
 }
 
-/** @returns where the file should end, 0 if it does not say. */
+/** @returns where the sound ends, 0 if the file does not say. */
 type EndFinder = (file: FileHandle, sizeBytes: number) => Promise<number>;
 
 const FINDERS: Readonly<Record<string, EndFinder>> = {
-  mov: endOfBoxes,
-  wav: endOfRiff,
-  avi: endOfRiff,
+  mov: endOfMovie,
+  wav: (file, sizeBytes) => endOfChunks(file, sizeBytes, RIFF),
+  avi: (file, sizeBytes) => endOfChunks(file, sizeBytes, RIFF),
+  w64: (file, sizeBytes) => endOfChunks(file, sizeBytes, WAVE64),
+  aiff: (file, sizeBytes) => endOfChunks(file, sizeBytes, AIFF),
+  caf: (file, sizeBytes) => endOfChunks(file, sizeBytes, CAF),
   asf: endOfAsf,
-  matroska: endOfSegment,
+  matroska: endOfClusters,
 };
 
-/** Boxes that audio needs; in others only what is never played can be missing. */
-const WANTED_BOXES = new Set(['moov', 'moof', 'mdat']);
+/** A movie box is in memory while it is read. */
+const MAX_MOVIE_BYTES = 64 * 1024 * 1024;
 
 /** ISO/IEC 14496-12 section 4.2: size and type; size 1: 64 bits follow, 0: to the file's end. */
-async function endOfBoxes(file: FileHandle, sizeBytes: number): Promise<number> {
-  let end = 0;
+async function endOfMovie(file: FileHandle, sizeBytes: number): Promise<number> {
+  let movie: Buffer | undefined;
+  let fragment: { at: number; payload: Buffer } | undefined;
+  let mediaEnd = 0;
   for (let at = 0; at + 8 <= sizeBytes; ) {
     const head = await bytesAt(file, at, 16);
     const short = head.readUInt32BE(0);
     const size = short === 1 && head.length === 16 ? Number(head.readBigUInt64BE(8)) : short;
     if (size < 8) break;
-    if (WANTED_BOXES.has(head.toString('latin1', 4, 8))) end = at + size;
+    const type = head.toString('latin1', 4, 8);
+    const isIndex = type === 'moov' || type === 'moof';
+    if (isIndex && at + size > sizeBytes) return at + size;
+    const payload = isIndex && size <= MAX_MOVIE_BYTES ? await bytesAt(file, at + 8, size - 8) : undefined;
+    if (type === 'moov') movie = payload;
+    // Only in the last fragment can samples be missing.
+    if (type === 'moof' && payload !== undefined) fragment = { at, payload };
+    if (type === 'mdat') mediaEnd = at + size;
     at += size;
+  }
+  return (movie && endOfSamples(movie, fragment)) ?? mediaEnd;
+}
+
+/** @returns undefined when the index is not laid out as we know it */
+function endOfSamples(movie: Buffer, fragment?: { at: number; payload: Buffer }): number | undefined {
+  try {
+    const tracks = readTracks(movie);
+    const all = fragment === undefined ? tracks : withFragments(tracks, movie, [fragment]);
+    const tables = all.filter(({ handler }) => handler === 'soun').map(({ samples }) => samples);
+    // Of frames of unknown size only the places are known.
+    if (tables.length === 0 || tables.some(({ countsFrames, sizes }) => countsFrames && sizes.of(0) < 2))
+      return undefined;
+    return Math.max(...tables.map(endOfTable));
+  } catch (error) {
+    if (error instanceof UnsupportedLayout) return undefined;
+    throw error;
+  }
+}
+
+function endOfTable({ offsets, firstSamples, sizes }: ReturnType<typeof readTracks>[number]['samples']): number {
+  let last = 0;
+  for (const [chunk, offset] of offsets.entries()) {
+    let end = offset;
+    const next = firstSamples[chunk + 1] ?? 0;
+    for (let sample = firstSamples[chunk] ?? 0; sample < next; sample += 1) end += sizes.of(sample);
+    last = Math.max(last, end);
+  }
+  return last;
+}
+
+// Containers of chunks: an id and a size each.
+
+interface Chunks {
+  /** Bytes in front of the first one. */
+  readonly startsAt: number;
+  readonly headerBytes: number;
+  /** Its length with the header; undefined where the program could not go back to write it. */
+  lengthOf(header: Buffer, large: number | undefined): number | undefined;
+  readonly padTo: number;
+  /** Of the chunk with the samples. */
+  isSamples(header: Buffer): boolean;
+}
+
+/** Written by programs that cannot seek back: 0, and sizes near 2 and 4 GiB. */
+const isPlaceholder = (size: number): boolean =>
+  size === 0 || size >= 0xffff0000 || size >>> 16 === 0x7fff;
+
+const startsWith = (header: Buffer, id: string): boolean => header.toString('latin1', 0, id.length) === id;
+
+/** Also of an AVI above 1 GiB, which is several (OpenDML). */
+const RIFF: Chunks = {
+  startsAt: 0,
+  headerBytes: 12,
+  padTo: 2,
+  lengthOf(header, large) {
+    if (['RIFF', 'RF64', 'BW64'].some((id) => startsWith(header, id))) return 12;
+    const size = header.readUInt32LE(4);
+    // RF64 (EBU Tech 3306) has the size of its samples in its first chunk.
+    if (size === 0xffffffff && large !== undefined) return 8 + large;
+    return isPlaceholder(size) && RIFF.isSamples(header) ? undefined : 8 + size;
+  },
+  isSamples: (header) => startsWith(header, 'data') || (startsWith(header, 'LIST') && header.toString('latin1', 8, 12) === 'movi'),
+};
+
+const AIFF: Chunks = {
+  startsAt: 12,
+  headerBytes: 8,
+  padTo: 2,
+  lengthOf: (header) => (isPlaceholder(header.readUInt32BE(4)) ? undefined : 8 + header.readUInt32BE(4)),
+  isSamples: (header) => startsWith(header, 'SSND'),
+};
+
+/** Apple's Core Audio Format; a size of −1 is unknown. */
+const CAF: Chunks = {
+  startsAt: 8,
+  headerBytes: 12,
+  padTo: 1,
+  lengthOf: (header) => (header.readBigInt64BE(4) < 0n ? undefined : 12 + Number(header.readBigInt64BE(4))),
+  isSamples: (header) => startsWith(header, 'data'),
+};
+
+/** Sony's Wave64: ids of 16 bytes, sizes with the header. */
+const WAVE64: Chunks = {
+  startsAt: 40,
+  headerBytes: 24,
+  padTo: 8,
+  lengthOf: (header) => Number(header.readBigUInt64LE(16)) || undefined,
+  isSamples: (header) => startsWith(header, 'data'),
+};
+
+async function endOfChunks(file: FileHandle, sizeBytes: number, chunks: Chunks): Promise<number> {
+  let end = 0;
+  let large: number | undefined;
+  for (let at = chunks.startsAt; at + chunks.headerBytes <= sizeBytes; ) {
+    const header = await bytesAt(file, at, chunks.headerBytes);
+    if (startsWith(header, 'ds64')) large = Number((await bytesAt(file, at + 16, 8)).readBigUInt64LE());
+    const length = chunks.lengthOf(header, large);
+    if (length === undefined) return 0;
+    if (chunks.isSamples(header)) end = at + length;
+    at += Math.max(chunks.headerBytes, Math.ceil(length / chunks.padTo) * chunks.padTo);
   }
   return end;
 }
 
-/**
- * A RIFF chunk, or several in an AVI above 1 GiB (OpenDML). RF64 (EBU Tech 3306) has the size in
- * its ds64 chunk. Programs that cannot seek back write sizes of 0 and near 2 and 4 GiB.
- */
-async function endOfRiff(file: FileHandle, sizeBytes: number): Promise<number> {
-  let at = 0;
-  while (at + 12 <= sizeBytes) {
-    const head = await bytesAt(file, at, 28);
-    const id = head.toString('latin1', 0, 4);
-    if (id === 'RF64' || id === 'BW64') return head.length < 28 ? 0 : 8 + Number(head.readBigUInt64LE(20));
-    if (id !== 'RIFF') break;
-    const size = head.readUInt32LE(4);
-    const isPlaceholder = size === 0 || size >= 0xffff0000 || size >>> 16 === 0x7fff;
-    if (isPlaceholder) return 0;
-    at += 8 + size + (size % 2);
-  }
-  // The padding of an odd size may be missing at the end.
-  return at - 1;
-}
-
-/** ASF specification, 3.2: File Properties, with the file's size, unless it is a broadcast. */
+/** ASF specification, 3.1, 3.2 and 5.1. */
 const FILE_PROPERTIES = Buffer.from('a1dcab8c47a9cf118ee400c00c205365', 'hex');
+const DATA_OBJECT = Buffer.from('3626b2758e66cf11a6d900aa0062ce6c', 'hex');
 
 async function endOfAsf(file: FileHandle): Promise<number> {
   const head = await bytesAt(file, 0, 64 * 1024);
   const at = head.indexOf(FILE_PROPERTIES);
   if (at < 0 || at + 92 > head.length) return 0;
   const isBroadcast = (head.readUInt32LE(at + 88) & 1) === 1;
-  return isBroadcast ? 0 : Number(head.readBigUInt64LE(at + 40));
+  const dataAt = Number(head.readBigUInt64LE(16));
+  const data = await bytesAt(file, dataAt, 24);
+  if (isBroadcast || data.length < 24 || !startsWith(data, DATA_OBJECT.toString('latin1'))) return 0;
+  return dataAt + Number(data.readBigUInt64LE(16));
 }
 
-const SEGMENT = Buffer.from('18538067', 'hex');
+/** More than a day in clusters of five seconds, and what is between them. */
+const MAX_ELEMENTS = 100_000;
 
-/** RFC 8794: the Segment's size follows its id; all bits set: unknown, as in a live recording. */
-async function endOfSegment(file: FileHandle): Promise<number> {
-  const head = await bytesAt(file, 0, 4096);
-  const at = head.indexOf(SEGMENT);
-  const first = head[at + 4] ?? 0;
-  const length = Math.clz32(first) - 23;
-  const bodyAt = at + 4 + length;
-  if (at < 0 || first === 0 || bodyAt > head.length) return 0;
-  const digits = Buffer.from(head.subarray(at + 4, bodyAt));
-  digits[0] = first & (0xff >> length);
-  const size = BigInt(`0x${digits.toString('hex')}`);
-  const unknown = (1n << BigInt(7 * length)) - 1n;
-  return size === unknown ? 0 : bodyAt + Number(size);
+/** RFC 9559: clusters have the blocks; a live recording gives the size of none. */
+async function endOfClusters(file: FileHandle, sizeBytes: number): Promise<number> {
+  let end = 0;
+  try {
+    let at = 0;
+    for (let element = 0; element < MAX_ELEMENTS && at < sizeBytes; element += 1) {
+      const { id, headerBytes, payloadBytes } = elementHeader(await bytesAt(file, at, MAX_ELEMENT_HEADER_BYTES));
+      if (id === IDS.segment) {
+        at += headerBytes;
+        continue;
+      }
+      if (payloadBytes === null) break;
+      at += headerBytes + payloadBytes;
+      if (id === IDS.cluster) end = at;
+    }
+  } catch (error) {
+    if (!(error instanceof UnsupportedLayout)) throw error;
+  }
+  return end;
 }
 
 async function bytesAt(file: FileHandle, at: number, length: number): Promise<Buffer> {

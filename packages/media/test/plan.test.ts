@@ -16,6 +16,8 @@ const aac: AudioTrack = {
   bitDepth: null,
   isFloat: false,
   isDefault: false,
+  isEncrypted: false,
+  isDecodable: true,
   startSeconds: 0,
   declaredSeconds: 60,
   tags: {},

@@ -80,8 +80,11 @@ export function inputFileOf(
       codec: track.codec,
       language: track.language,
       channels: track.channels,
+      layout: track.layout,
       sampleRate: track.sampleRate,
       default: track.isDefault,
+      decodable: track.isDecodable && !track.isEncrypted,
+      encrypted: track.isEncrypted,
     })),
   };
 }
