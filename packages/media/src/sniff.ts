@@ -189,7 +189,7 @@ const KBPS_V1: Readonly<Record<number, readonly number[]>> = {
 const KBPS_V2 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 const SAMPLE_RATES_V1 = [44100, 48000, 32000];
 
-/** Length of a frame of layer II or III, by its header; undefined for a frame without one. */
+/** Length of a frame of layer II or III; undefined for other bytes, and without a bitrate. */
 export function mpegFrameBytes(head: Uint8Array, at: number): number | undefined {
   const version = (byteAt(head, at + 1) >> 3) & 3; // 3: MPEG-1, 2: MPEG-2, 0: MPEG-2.5
   const layer = 4 - ((byteAt(head, at + 1) >> 1) & 3);
