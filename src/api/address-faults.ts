@@ -122,7 +122,10 @@ export function faultOf(checked: QueuedSource | Fault): Fault[] {
   return 'message' in checked ? [checked] : [];
 }
 
-/** Transcripts are optional (decisions A8). @param path where the job stands in the request */
+/**
+ * One for each transcript if the operator has configured no transcriber (decisions A8).
+ * @param path where the job stands in the request
+ */
 export function transcriptFaults(
   { settings }: ApiServices,
   { outputs = [] }: { readonly outputs?: readonly { readonly format?: string | undefined }[] | undefined },

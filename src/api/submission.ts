@@ -171,7 +171,7 @@ export function idFor(prefix: 'job' | 'batch', seed: string | undefined, index: 
   return `${prefix}_${hex}`;
 }
 
-/** The random half of a UUID (RFC 9562, 5.4): pooled, at a tenth of the cost of randomBytes. */
+/** 64 random bits of a UUID (RFC 9562, 5.4): pooled, at a tenth of the cost of randomBytes. */
 function randomHex(): string {
   const uuid = randomUUID();
   return uuid.slice(0, 8) + uuid.slice(-8);

@@ -225,7 +225,7 @@ function checkConfiguration(faults: readonly ConfigFault[], count: number): Find
   }));
 }
 
-/** Generates missing or short secrets; unsets variables that are meaningless or wrong. */
+/** The command that replaces a missing or short secret, or unsets another variable. */
 function mending(variable: string, rule: string): string {
   const isSecret = /^(SECRET_KEY|GATEWAY_API_KEY|ADMIN_KEY|METRICS_TOKEN)$/.test(variable);
   if (isSecret) return `export ${variable}="$(openssl rand -hex 32)"`;

@@ -9,7 +9,7 @@ import { createAuditLog, type Logger } from 'soundpost-kit/observe/logger';
 import { type Part, parts } from 'soundpost-kit/observe/metrics/table';
 import { closeRedis } from 'soundpost-kit/redis/connection';
 import { checkRedis } from 'soundpost-kit/redis/fitness';
-import { findStarter } from 'soundpost-media/abilities';
+import { findStarter } from 'soundpost-media/starter';
 import type * as Api from '../api/start.ts';
 import type * as Gateway from '../gateway/start.ts';
 import { checkBullmq } from '../jobs/bullmq-internals.ts';

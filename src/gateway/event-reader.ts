@@ -1,5 +1,5 @@
 /**
- * The only reader of the event stream. It passes events to open pages, adds their deliveries, then
+ * The only reader of the event stream. It adds an event's deliveries, passes it to open pages, then
  * advances the cursor. After a crash it reads events again, which adds the same deliveries.
  */
 import { setTimeout as wait } from 'node:timers/promises';

@@ -65,7 +65,7 @@ interface Addressed {
 interface Sound {
   readonly audio: AudioInput;
   readonly workspace: string;
-  /** Whether mono Ogg Opus is sent unchanged. */
+  /** Whether any mono Ogg Opus is sent unchanged. */
   readonly keepsOpus: boolean;
 }
 

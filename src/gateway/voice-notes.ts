@@ -25,7 +25,7 @@ interface VoiceNotesOptions {
 interface NoteSource {
   readonly audio: AudioInput;
   readonly workspace: string;
-  /** Whether mono Ogg Opus is sent unchanged; default false. */
+  /** Whether any mono Ogg Opus is sent unchanged, even if phones may not play it; default false. */
   readonly keepsOpus?: boolean;
 }
 
@@ -90,7 +90,7 @@ const MOST = 1000;
 interface KnownFile {
   /** Of the file, in hexadecimal. */
   readonly sha256: string;
-  /** Whether it is sent unchanged. */
+  /** Whether any mono Ogg Opus was to be sent unchanged. */
   readonly keepsOpus: boolean;
 }
 

@@ -39,6 +39,7 @@ export async function startWorker(
   await resources.tools();
   const redis = connectRedis({ ...resources.redisAddress, role: 'worker', logger });
   const workspaces = await resources.workspaces();
+  await workspaces.sweep();
   const queues = openQueues(stores.redis, logger);
   const registry = new WorkerRegistry({ redis: stores.redis, queues, logger });
   const services = await servicesOf(resources, redis, workspaces);

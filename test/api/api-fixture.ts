@@ -259,6 +259,8 @@ export class TestService {
     };
     await checkStorage(resources);
     const stores = openStores(resources, connection);
+    // As src/cli/serve.ts does.
+    void resources.probes.ask('link');
     const stops: (() => Promise<unknown>)[] = [
       () => rm(dataDir, { recursive: true, force: true }),
       () => outside.close(),

@@ -41,7 +41,7 @@ it('sends a request of its reader to this server, by no proxy, and shows the cod
       if (['error', 'warning'].includes(message.type())) complaints.push(message.text());
     });
     await page.goto(`${service().url}/docs#tag/service/GET/v1/usage`);
-    await page.getByText(`curl '${service().url}/v1/usage'`).first().waitFor();
+    await page.getByText(`curl ${service().url}/v1/usage`).first().waitFor();
     await page
       .getByRole('button', { name: /Test Request.*\/v1\/usage/ })
       .first()

@@ -4,7 +4,6 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { Client, type Json } from 'soundpost-testing/client';
 import { forbiddenAddresses, forbiddenHosts } from 'soundpost-testing/forbidden-hosts';
 import { fetch } from 'soundpost-testing/http';
@@ -22,7 +21,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 /** Every so manieth, so that each range and each spelling comes in one of the ways. */
 const EVERY = 7;
 const GATEWAY_KEY = 'a key of the gateway for these tests';
-const recorder = pathToFileURL(join(import.meta.dirname, '../outbound/connect-recorder.ts')).href;
+const recorder = import.meta.resolve('soundpost-testing/connect-recorder');
 
 let server: TestRedis;
 let home: ServiceHome;

@@ -7,8 +7,8 @@ import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
 const GATEWAY_KEY = 'the-gateways-own-key';
-const ofXmpp = /\/src\/gateway\/transports\/xmpp\/|\/node_modules\/@xmpp\//;
-const ofWhatsApp = /\/src\/gateway\/transports\/whatsapp\/|\/node_modules\/baileys\//;
+const ofXmpp = /\/packages\/chat-xmpp\/src\/|\/node_modules\/@xmpp\//;
+const ofWhatsApp = /\/packages\/chat-whatsapp\/src\/|\/node_modules\/baileys\//;
 
 let home: ServiceHome;
 let list: string;
@@ -43,7 +43,7 @@ async function call(serving: Serving, method: string, path: string, body?: objec
 // Broken by hand: an import of the XMPP transport in src/gateway/start.ts.
 it('a transport is loaded with its first instance, or at the start of a service that has one', async () => {
   const first = await serve('without-instances');
-  const ofLoopback = /\/src\/gateway\/transports\/loopback\//;
+  const ofLoopback = /\/src\/gateway\/loopback\//;
   await until('the loopback is loaded', async () => (await loaded(ofLoopback)).length > 0);
   expect([...(await loaded(ofXmpp)), ...(await loaded(ofWhatsApp))]).toEqual([]);
 

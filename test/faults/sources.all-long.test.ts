@@ -161,7 +161,7 @@ it('downloads that are cut at random bytes give the same as whole ones, continue
   expect(faults.flat(), `FAULTS_SEED=${firstSeed}`).toEqual([]);
 });
 
-// Broken by hand (isOfVersion in packages/outbound/src/validator.ts always true). Reported: INVALID_VIDEO or another result for films that change.
+// Broken by hand (isOfVersion in packages/outbound/src/exchange.ts always true). Reported: INVALID_VIDEO or another result for films that change.
 it('films whose sound is fetched in parts have the right sound, cut off or changed in between', {
   timeout: ALL_ENDED_MS * 2,
 }, async () => {

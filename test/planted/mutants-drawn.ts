@@ -134,11 +134,11 @@ export const mutants: readonly Fault[] = [
     ],
   },
   {
-    name: 'mutant-negated-extraction-consumer-processor',
+    name: 'mutant-negated-open-worker-whileopen',
     promise: 'a mutant of what one MP3 job runs',
-    in: 'processor',
-    search: 'if (worker.isPaused()) {',
-    replace: 'if (!(worker.isPaused())) {',
+    in: 'whileOpen',
+    search: 'if (probes?.pauses(name)) return',
+    replace: 'if (!(probes?.pauses(name))) return',
     tests: [
       'test/jobs/extraction-consumer.test.ts',
       'test/redis/cluster-down.test.ts',

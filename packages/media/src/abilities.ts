@@ -1,10 +1,11 @@
-/** What ffmpeg is and can do, by its own lists. */
+/** What ffmpeg can do, by its own lists; which sandbox works here; where the tools are. */
 
 import { release } from 'node:os';
 import { delimiter, dirname } from 'node:path';
 import { dieWithParent, findProgram } from 'soundpost-base/launcher';
 import { type FoundTools, type MediaTools, type RunLimits, runFfmpeg, runFfprobe } from './run.ts';
 import type { Sandbox, SandboxLevel } from './sandbox.ts';
+import { findStarter } from './starter.ts';
 
 const STDOUT_BYTES = 1024 * 1024;
 
@@ -162,10 +163,4 @@ export function findTools(
   ];
   const missing = `${names.join(' and ')} ${names.length > 1 ? 'are' : 'is'} not on the PATH`;
   return { tools: undefined, missing };
-}
-
-/** The built program that starts tools (decision 35). @param builtFolder see {@link findTools} */
-export function findStarter(searchPath: string, builtFolder?: string): string | undefined {
-  const folders = builtFolder === undefined ? [searchPath] : [builtFolder, searchPath];
-  return findProgram('soundpost-start', folders.join(delimiter));
 }

@@ -11,7 +11,7 @@ import { UnsupportedLayout } from './sparse/mp4/boxes.ts';
 import { chooseTrack } from './track-choice.ts';
 
 /**
- * ffprobe's answer about the local file chooses the tracks while that file is small enough.
+ * ffprobe's answer chooses the tracks, from the index and the beginning of each track.
  * @param path of the local file
  * @returns the answer if the parts are enough; null if the whole file is needed, also to report
  * faults

@@ -20,7 +20,8 @@ interface MediaRun extends Pick<RunLimits, 'signal' | 'wallLimitMs'> {
   readonly maxOutputBytes?: number;
   /**
    * Whether its graph may be rebuilt, because it keeps no state or its audio does not change.
-   * Default false: names of tags appear unchanged in ffmpeg's log, and could fake a rebuild.
+   * Then the log is not watched: tags appear in it unchanged, and could fake a rebuild. Default
+   * false.
    */
   readonly takesChanges?: boolean;
 }

@@ -363,7 +363,7 @@ function isDepthWithin(output: OutputRequest, track: AudioTrack): boolean {
   return output.quality === 'low' || output.quality === 'medium' ? depth <= 16 : depth <= 24;
 }
 
-/** Options for a voice message that is too long for a bubble. */
+/** How a voice message is cut and shortened. */
 export interface RunChoice {
   /** Cut into notes that fit a bubble each. */
   readonly split: boolean;

@@ -36,7 +36,7 @@ const TERM_TO_KILL_MS = 2 * SECOND;
 const STALL_MS = 30 * SECOND;
 
 export interface MediaTools {
-  /** Absolute: of other folders than the system's, a sandbox shows nothing else. */
+  /** Absolute: a sandbox shows the system's folders and this file. */
   readonly ffmpegPath: string;
   readonly ffprobePath: string;
   /** The built start.c: starts tools and sets their limits. Level `landlock` needs it. */

@@ -296,7 +296,8 @@ static int is_stopped(pid_t pid) {
   return state != NULL && (state[2] == 'T' || state[2] == 't');
 }
 
-/* Counts checks, not time, which also passes while the machine stalls. @return ms to the next */
+/* Counts checks, not time, which also passes while the machine stalls.
+   @return ms to the next, -1: never */
 static int check_parent(void) {
   static int64_t next;
   if (patience_ms == 0) return -1;

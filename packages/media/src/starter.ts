@@ -4,7 +4,9 @@
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { constants } from 'node:os';
+import { delimiter } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
+import { findProgram } from 'soundpost-base/launcher';
 import { limitRows } from './sandbox.ts';
 import type { spawnTool } from './tool-process.ts';
 import { SIGNALS, TOOL_ENVIRONMENT, type ToolCommand, type ToolProcess } from './tool-process.ts';
@@ -153,4 +155,10 @@ function number32(value: number): Buffer {
 function exitOf(status: number): Exit {
   const signal = SIGNALS.get(status & 0x7f) ?? null;
   return { code: signal === null ? (status >> 8) & 0xff : null, signal };
+}
+
+/** The built program that starts tools (decision 35). @param builtFolder see {@link findTools} */
+export function findStarter(searchPath: string, builtFolder?: string): string | undefined {
+  const folders = builtFolder === undefined ? [searchPath] : [builtFolder, searchPath];
+  return findProgram('soundpost-start', folders.join(delimiter));
 }

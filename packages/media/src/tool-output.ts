@@ -117,7 +117,8 @@ interface TrackStatistics {
   readonly samples: number | undefined;
 }
 
-// `Output stream #1:0 (audio): 150 frames encoded (1720 samples); 151 packets muxed (579 bytes);`
+// `Output stream #1:0 (audio): 150 frames encoded (172032 samples); 151 packets muxed (57984
+// bytes);`
 const OUTPUT =
   /Output stream #(\d+):\d+ \(audio\): (?:\d+ frames encoded(?: \((\d+) samples\))?; )?(\d+) packets muxed \((\d+) bytes\)/g;
 

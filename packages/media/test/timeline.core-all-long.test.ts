@@ -219,8 +219,11 @@ describe('second n of the output is second n of the source', () => {
   });
 });
 
+/** A closed gap of less than a second moves what follows across the edges of seconds. */
+const closable = rowsFor(['wav', 'voice']).filter(([, damage]) => damage !== 'gap of 90 ms');
+
 describe('timeline audio closes gaps and drops a late beginning', () => {
-  it.each(rowsFor(['wav', 'voice']))('%s, %s, as %s', async (container, damage, format) => {
+  it.each(closable)('%s, %s, as %s', async (container, damage, format) => {
     const input = await source(container, damage);
     const { output } = await extract(input, folder.at(`closed.${format}`), { format, timeline: 'audio' });
     const sounding = expected(damage, 0, damages[damage]?.ends ?? 12).filter((tone) => tone !== null);

@@ -1,5 +1,6 @@
 /**
- * The one place that resolves names and opens connections. It runs for every new connection, also
+ * The one place that resolves names and opens connections, except to the operator's proxy
+ * (proxy.ts). It runs for every new connection, also
  * to address literals (which skip a `lookup` hook), and connects to checked addresses only. A name
  * that changes its answer after the check therefore gains nothing.
  */
@@ -229,7 +230,10 @@ function firstReason(answers: readonly PromiseSettledResult<unknown>[]): unknown
   return reasons.find((reason) => !noSuchName.has(reason?.code)) ?? reasons[0];
 }
 
-/** @throws OutboundFailed (`dns`), retryable unless there is no such name; cause: also an abort. */
+/**
+ * @throws OutboundFailed (`dns`), retryable unless there is no such name; an abort during the
+ * lookup is its cause, an earlier one is thrown as it is
+ */
 export async function resolveWithin(
   resolve: Resolve,
   hostname: string,

@@ -2,7 +2,7 @@
 
 /**
  * The guard refused the request. The message never varies, so that a caller cannot map a network by
- * it; {@link reason} is exact, and for the log only.
+ * it; {@link reason} is exact: for the log, and for callers on this machine.
  */
 export class OutboundRefused extends Error {
   override readonly name = 'OutboundRefused';

@@ -1,4 +1,4 @@
-/** Everything that needs undici, loaded on demand: webhooks and address checks do without it. */
+/** undici's agents and what uses them, loaded with the first fetch. */
 import { Agent, Dispatcher1Wrapper } from 'undici';
 import { guardedConnector } from './connector.ts';
 import { type DownloadOptions, download } from './download.ts';

@@ -161,7 +161,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
   };
 }
 
-/** Logs the exact reason of every refusal, which nothing else shows. */
+/** Logs the exact reason of every refusal, which remote callers do not see. */
 function refusalLog(logger: Logger) {
   return async <T>(purpose: Purpose, url: string, run: () => Promise<T>): Promise<T> => {
     try {

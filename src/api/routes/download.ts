@@ -121,7 +121,7 @@ async function download(context: RouteContext): Promise<void> {
   await sendFile(context, file === undefined ? fileOf(record.result, wanted) : textOf(file));
 }
 
-/** A transcript takes about a minute; a webhook serves better than waiting. */
+/** A transcript takes about a minute for some minutes of audio; a webhook serves better. */
 const TRANSCRIPT_LATER_SECONDS = 10;
 
 /** Undefined if the request is not for a transcript. */

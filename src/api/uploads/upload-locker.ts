@@ -43,7 +43,7 @@ class UploadLock implements Lock {
   readonly #file: string;
   readonly #lease: RedisLease;
   readonly #released = new AbortController();
-  /** While locked. */
+  /** Since it was locked. */
   #holder: string | undefined;
 
   constructor(redis: Redis, logger: Logger, file: string) {

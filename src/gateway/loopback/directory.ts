@@ -165,7 +165,7 @@ export class Directory {
     return (await this.member(digits))?.name ?? digits;
   }
 
-  /** Everyone and every group in an address book, as JIDs with names. */
+  /** The people in an address book, with their names. */
   async addressBook(place: Place): Promise<{ jid: string; digits: string; name: string }[]> {
     const found = await Promise.all(
       place.contacts.map(async (digits) => {

@@ -33,7 +33,7 @@ export class Presences {
     }
   }
 
-  /** To everyone on the network except blocked contacts. */
+  /** To everyone on the network, unless either has blocked the other. */
   async showAvailable(available: boolean): Promise<void> {
     const { directory, digits, instance, reports } = this.#options;
     if (!(await directory.setAvailable(digits, available))) {

@@ -107,7 +107,7 @@ export function unauthorized(): GatewayError {
   return new GatewayError('unauthorized', 'apikey: is missing or does not give access to this');
 }
 
-// Wrong keys, tokens, codes and sessions by address: too many block the address for a while.
+// Wrong keys, tokens, codes and sessions by address: after too many, more of them are rate_limited.
 
 export class WrongKeys {
   readonly #redis: Redis;

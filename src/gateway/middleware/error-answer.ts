@@ -124,7 +124,7 @@ export function badRequest(error: z.ZodError): GatewayError {
   return new GatewayError('bad_request', messages, { cause: error });
 }
 
-//
+// JSON bodies of requests.
 
 /** Enough for 18 MiB of audio in base64 (decisions B "Audio"). */
 const MAX_JSON_BYTES = 24 * 1024 * 1024;

@@ -157,6 +157,7 @@ export function openApiDocument(
   publicUrl: string,
 ): ReturnType<typeof assemble<GatewayErrorCode>> {
   return assemble({
+    // The version in which the interface is described.
     openapi: '3.0.3',
     info: {
       title: 'Soundpost messaging gateway',

@@ -1,4 +1,7 @@
-/** Groups (messaging-gateway.md: "group invite", "group invite code", "all group members"). */
+/**
+ * Groups (messaging-gateway.md: "Send group invite", "Fetch group invite code", "Fetch all group
+ * members").
+ */
 import { randomBytes } from 'node:crypto';
 import { parseAddress } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';

@@ -105,6 +105,8 @@ interface Asked extends Probe<ProbeName> {
   failures: number;
   timer?: NodeJS.Timeout;
   asking?: Promise<void> | undefined;
+  /** Whether the last check threw: this is logged once. */
+  isUnknown?: boolean;
   isClosed?: true;
 }
 
@@ -173,9 +175,12 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
     clearTimeout(row.timer);
     try {
       this.#note(name, row, await row.ask());
+      row.isUnknown = false;
     } catch (error) {
       row.failures = 0;
-      this.#logger.debug({ err: error, probe: name }, 'a probe could not be asked');
+      const level = row.isUnknown ? 'debug' : 'warn';
+      row.isUnknown = true;
+      this.#logger[level]({ err: error, probe: name }, 'a probe could not be asked');
     }
     if (row.isClosed) return;
     const { everyMs, everyMsWhileFailing }: ProbeRow = probeTable[name];
@@ -191,8 +196,9 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
     const wasFailing = this.isFailing(name);
     row.state = state;
     if (row.isClosed || wasFailing === isFailure) return;
-    if (isFailure) this.#logger.error(row.details?.() ?? {}, failed);
-    else if (recovered !== undefined) this.#logger.warn(recovered);
+    // What ends the process is reported by its end.
+    if (isFailure && !endsProcess) this.#logger.error(row.details?.() ?? {}, failed);
+    if (!isFailure && recovered !== undefined) this.#logger.warn(recovered);
     this.emit('changed');
     if (isFailure && endsProcess) this.emit('broken', failed);
   }

@@ -24,14 +24,9 @@ export class Workspaces {
     this.#clearing = clearing;
   }
 
-  /**
-   * Also sweeps.
-   * @param clearing called with the path of each folder before a sweep removes it
-   */
+  /** @param clearing called with the path of each folder before a sweep removes it */
   static async open(root: string, clearing: Clearing = async () => undefined): Promise<Workspaces> {
-    const workspaces = new Workspaces(root, await nameOfThisProcess(), clearing);
-    await workspaces.sweep();
-    return workspaces;
+    return new Workspaces(root, await nameOfThisProcess(), clearing);
   }
 
   /**

@@ -14,6 +14,8 @@ describe('Workspaces', () => {
   });
   afterEach(() => rm(root, { recursive: true, force: true }));
 
+  const sweep = async (): Promise<void> => (await Workspaces.open(root)).sweep();
+
   const contents = async (): Promise<string[]> =>
     (await readdir(root, { recursive: true })).filter((name) => name.includes('/'));
 
@@ -53,12 +55,12 @@ describe('Workspaces', () => {
     const ofOtherHost = join(root, 'elsewhere.1.1');
     await mkdir(ofOtherHost);
 
-    await Workspaces.open(root);
+    await sweep();
     expect(await readdir(root)).toContainEqual(expect.stringMatching(new RegExp(`\\.${child.pid}\\.`)));
 
     child.kill('SIGKILL');
     await once(child, 'exit');
-    await Workspaces.open(root);
+    await sweep();
     expect(await readdir(root)).toEqual(['elsewhere.1.1']);
   });
 
@@ -100,7 +102,7 @@ describe('Workspaces', () => {
       await mkdir(join(root, name));
       await utimes(join(root, name), age, age);
     }
-    await Workspaces.open(root);
+    await sweep();
     expect((await readdir(root)).toSorted()).toEqual(['elsewhere.7.100', 'no-process']);
   });
 
@@ -108,7 +110,7 @@ describe('Workspaces', () => {
     // pid 1 lives on every system, but it was not started at tick 7 (or at least this folder is not its own).
     const stale = `${hostname()}.1.7`;
     await mkdir(join(root, stale));
-    await Workspaces.open(root);
+    await sweep();
     expect(await readdir(root)).not.toContain(stale);
   });
 });

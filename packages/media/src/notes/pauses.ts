@@ -14,7 +14,7 @@ export interface Stretch {
 
 /** A stop inside a word is silent for up to 150 ms. */
 const SHORTEST_PAUSE = 0.2 * WINDOWS_PER_SECOND;
-/** Longer pauses are shortened to what is left of them. */
+/** Longer pauses are shortened, to {@link LEFT_OF_LONG}. */
 const LONGEST_KEPT = 1 * WINDOWS_PER_SECOND;
 const LEFT_OF_LONG = 0.5 * WINDOWS_PER_SECOND;
 

@@ -148,7 +148,7 @@ async function openStream(reader: ByteReader, options: PackOptions = {}): Promis
 /** How far off writers are that keep times in milliseconds or in samples of 16 kHz. */
 const TOLERATED_SAMPLES = 48;
 
-/** @throws {BrokenOgg} where packets are missing, or a granule position ends before the last one */
+/** @throws {BrokenOgg} where granule positions have gaps, or the last is outside the last packet */
 async function* counted(
   packets: AsyncGenerator<PacketOnPage>,
   preSkip: number,

@@ -97,6 +97,7 @@ export function openTracing(options: TracingOptions): OpenTracing {
   propagation.setGlobalPropagator(new W3CTraceContextPropagator());
   trace.setGlobalTracerProvider(provider);
   const tracer = provider.getTracer('soundpost', options.version);
+  let report = (_message: string): void => undefined;
   return {
     tracing: spansOf(tracer),
     telemetry: queueTelemetry(),
@@ -107,7 +108,7 @@ export function openTracing(options: TracingOptions): OpenTracing {
     },
     reportTo(logger) {
       let reportedAtMs = 0;
-      const report = (message: string): void => {
+      report = (message) => {
         if (Date.now() - reportedAtMs < REPORT_EVERY_MS) return;
         reportedAtMs = Date.now();
         logger.warn({ reason: message.slice(0, 300) }, 'traces could not be sent');
@@ -117,7 +118,8 @@ export function openTracing(options: TracingOptions): OpenTracing {
       diag.setLogger(logs, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
     },
     async close() {
-      await within(CLOSE_MS, () => provider.shutdown()).catch(() => undefined);
+      const reason = () => new Error(`the collector took none within ${CLOSE_MS / 1000} s`);
+      await within(CLOSE_MS, () => provider.shutdown(), { reason }).catch((error) => report(String(error)));
     },
   };
 }

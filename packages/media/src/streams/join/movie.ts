@@ -105,8 +105,9 @@ function withHeader(boxes: readonly Box[], type: string): Buffer {
 type TrackNumbers = ReadonlyMap<number, number>;
 
 /**
- * ffmpeg reads one header. Fragments with another one may follow if their audio has the same codec.
- * @throws {MediaFailure} EXTRACTION_FAILED when it has not
+ * ffmpeg reads one header. Fragments of another one may follow if it has the same audio: timescale,
+ * codec and configuration.
+ * @throws {MediaFailure} EXTRACTION_FAILED otherwise
  */
 export function matchTracks(first: Movie, later: Movie): TrackNumbers {
   const left = [...first.tracks];
