@@ -66,6 +66,17 @@ export const formats = {
     maxChannels: 2,
     keeps: { tags: true, chapters: true, cover: true },
   },
+  m4b: {
+    codec: 'aac',
+    muxer: 'ipod',
+    extension: 'm4b',
+    mediaType: 'audio/mp4',
+    quality: COMMON_QUALITY,
+    bitrateRange: { min: 32, max: 512 },
+    sampleRates: AAC_RATES,
+    maxChannels: 2,
+    keeps: { tags: true, chapters: true, cover: true },
+  },
   flac: {
     codec: 'flac',
     muxer: 'flac',

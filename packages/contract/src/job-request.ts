@@ -96,7 +96,7 @@ export type Priority = JobOptions['priority'];
 const asked = {
   output: OutputRequest.optional().meta({ description: 'The one output; or give outputs' }),
   outputs: OutputsRequest.optional().meta({
-    description: '1 to 8 outputs of one fetch and one decode, each with its own name; in place of output',
+    description: '1 to 32 outputs of one fetch and one decode, each with its own name; in place of output',
   }),
   destination: DestinationRequest.optional().meta({
     description:

@@ -13,6 +13,11 @@ const TrackChoice = z.union(
   'must be an index from 0 or a BCP 47 / ISO 639 language',
 );
 
+const ChannelChoice = z.union(
+  [z.enum(['left', 'right']), z.int().min(0).max(254)],
+  'must be left, right or an index from 0',
+);
+
 /** How the output's seconds follow the source's (decisions A2a). */
 const timelines = ['source', 'audio'] as const;
 export type TimelineChoice = (typeof timelines)[number];
@@ -66,7 +71,7 @@ export const OutputRequest = z
   .strictObject({
     format: FormatName.meta({
       description:
-        'mp3; aac (ADTS); m4a (AAC in MP4); flac; wav; ogg (Vorbis); opus (Ogg Opus); voice (Ogg Opus voice note, mono)',
+        'mp3; aac (ADTS); m4a (AAC in MP4); m4b (m4a as an audiobook); flac; wav; ogg (Vorbis); opus (Ogg Opus); voice (Ogg Opus voice note, mono)',
     }),
     quality: z.enum(qualities).optional().meta({
       description:
@@ -96,6 +101,9 @@ export const OutputRequest = z
     channels: z.literal([1, 2], 'must be 1 or 2').optional().meta({
       description:
         'Default: as the source, more than 2 mixed down to 2 except in flac and wav. voice takes only 1',
+    }),
+    channel: ChannelChoice.optional().meta({
+      description: 'That channel of the track alone, as mono; left is 0 and right is 1. Default all',
     }),
     sampleRate: z.int().min(8000).max(192_000).optional().meta({
       description:
@@ -159,7 +167,7 @@ const AnyOutputRequest = z.discriminatedUnion('format', anyOutput, {
 });
 
 /** Outputs of one job at most (decisions A8). */
-const MAX_OUTPUTS = 8;
+const MAX_OUTPUTS = 32;
 
 export const OutputsRequest = z
   .array(AnyOutputRequest)
@@ -252,6 +260,7 @@ const Readable = z.object({
   start: z.number().optional().catch(undefined),
   end: z.number().optional().catch(undefined),
   channels: z.number().optional().catch(undefined),
+  channel: z.unknown(),
   sampleRate: z.number().optional().catch(undefined),
 });
 
@@ -261,7 +270,7 @@ function outputFaults(output: unknown): OutputFault[] {
   if (!read.success) {
     return [];
   }
-  const { format: name, bitrate, start = 0, end, channels, sampleRate } = read.data;
+  const { format: name, bitrate, start = 0, end, channels, channel, sampleRate } = read.data;
   const faults: OutputFault[] = [];
   if (end !== undefined && end <= start) {
     faults.push({ field: 'end', message: 'must be greater than start' });
@@ -272,6 +281,9 @@ function outputFaults(output: unknown): OutputFault[] {
   const { bitrateRange, sampleRates } = formatOf(name);
   if (bitrate !== undefined) {
     faults.push(...bitrateFaults(name, parseBitrate(bitrate), bitrateRange));
+  }
+  if (channel !== undefined && channels === 2) {
+    faults.push({ field: 'channels', message: 'must be 1 with channel, which is mono' });
   }
   if (name === 'voice' && channels === 2) {
     faults.push({ field: 'channels', message: 'must be 1 for voice' });

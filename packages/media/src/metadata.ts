@@ -101,7 +101,8 @@ function metadataFile(
   trim: OutputPlan['trim'],
   image: CoverImage | null,
 ): string {
-  const lines = [';FFMETADATA1'];
+  // iTunes' kind of media: an audiobook is 2.
+  const lines = [';FFMETADATA1', ...(format.extension === 'm4b' ? ['media_type=2'] : [])];
   if (format.keeps.tags) {
     // Ogg keeps a file's tags in its streams; elsewhere a stream's tags describe the track.
     const tags = probe.container.demuxer === 'ogg' ? { ...probe.tags, ...trackTags } : probe.tags;

@@ -149,7 +149,8 @@ export function planOutput(output: OutputRequest, probe: Probe): OutputPlan {
   const format = formatOf(output.format);
   const track = chooseTrack(probe, output.track);
   const trim = planTrim(output);
-  const channels = planChannels(output, format, track);
+  const channel = planChannel(output, track);
+  const channels = channel === null ? planChannels(output, format, track) : 1;
   const sampleRate = output.sampleRate ?? nearestRate(format, track.sampleRate);
   const expectedSeconds = expectedDuration(trim, expectedEnd(output, track, probe));
   const fitsBubble = output.format === 'voice' && output.bitrate === undefined;
@@ -162,11 +163,11 @@ export function planOutput(output: OutputRequest, probe: Probe): OutputPlan {
     formatName: output.format,
     format,
     track,
-    copy: planCopy(output, format, track, channels, sampleRate),
+    copy: channel === null ? planCopy(output, format, track, channels, sampleRate) : null,
     encode: {
       encoder: encoderOf(output, format, track),
       channels,
-      channel: null,
+      channel,
       sampleRate,
       bitrateKbps,
       bitDepth: format.quality === 'lossless' ? planBitDepth(output, track) : null,
@@ -184,12 +185,13 @@ export function planOutput(output: OutputRequest, probe: Probe): OutputPlan {
 
 /** The voice message of an output: the same track, the same part of it, the same loudness. */
 export function planVoiceRendition(output: OutputRequest, probe: Probe): OutputPlan {
-  const { track, start, end, copy, normalize, loudness, acceptTruncated } = output;
+  const { track, channel, start, end, copy, normalize, loudness, acceptTruncated } = output;
   return planOutput(
     {
       format: 'voice',
       preserveMetadata: false,
       track,
+      channel,
       start,
       end,
       copy,
@@ -239,6 +241,16 @@ function expectedDuration(trim: Trim | null, wholeSeconds: number | null): numbe
   if (wholeSeconds === null) return null;
   const end = Math.min(wholeSeconds, trim?.endSeconds ?? wholeSeconds);
   return Math.max(0, end - (trim?.startSeconds ?? 0));
+}
+
+/** The index of the channel that is taken alone; null: all are. */
+function planChannel({ channel }: OutputRequest, track: AudioTrack): number | null {
+  if (channel === undefined) return null;
+  const index = channel === 'left' ? 0 : channel === 'right' ? 1 : channel;
+  if (index < track.channels) return index;
+  const known = track.channels === 1 ? 'channel 0 alone' : `channels 0 to ${track.channels - 1}`;
+  const labels = track.layout === null ? '' : ` (${track.layout})`;
+  throw new MediaFailure('EXTRACTION_FAILED', `no channel ${channel}; audio track ${track.index} has ${known}${labels}`);
 }
 
 /** RFC 9639 section 9.1.3. */

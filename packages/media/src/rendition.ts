@@ -139,6 +139,8 @@ function muxerOptions(rendition: Rendition): string[] {
   // bitexact: no version of ffmpeg and no time in the file, so the same job gives the same bytes.
   const options = ['-fflags', '+bitexact', '-flags:a', '+bitexact'];
   if (format.muxer === 'ipod') options.push('-movflags', '+faststart');
+  // By its brand players remember the place in an audiobook.
+  if (format.extension === 'm4b') options.push('-brand', 'M4B ');
   if (format.muxer === 'mp3') {
     options.push(
       ...(isBare(rendition) ? ['-id3v2_version', '0', '-write_xing', '0'] : ['-id3v2_version', '3']),
