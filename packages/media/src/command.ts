@@ -16,8 +16,11 @@ export const DECODER_FAMILIES: Readonly<Record<string, string>> = {
   xiph: 'opus,libopus,vorbis,libvorbis,speex,libspeex,flac',
   // ATSC A/52, ETSI TS 102 114, SMPTE 302M
   cinema: 'ac3,ac3_fixed,eac3,dca,truehd,mlp,s302m',
-  lossless: 'alac,wavpack,tta,ape,wmalossless',
-  windows: 'wmav1,wmav2,wmapro,wmavoice,adpcm_ms,adpcm_ima_wav,adpcm_yamaha,truespeech',
+  lossless: 'alac,wavpack,tta,ape,wmalossless,tak,shorten',
+  dsd: 'dsd_lsbf,dsd_msbf,dsd_lsbf_planar,dsd_msbf_planar,dst',
+  musepack: 'mpc7,mpc8',
+  real: 'ra_144,ra_288,cook,sipr,ralf,atrac3',
+  windows: 'wmav1,wmav2,wmapro,wmavoice,adpcm_ms,adpcm_ima_wav,adpcm_yamaha,truespeech,adpcm_sbpro_4,adpcm_sbpro_3,adpcm_sbpro_2',
   // 3GPP TS 26.071 and 26.171, ITU-T G.722, G.726 and G.723.1
   telephone:
     'amrnb,amrwb,libopencore_amrnb,libopencore_amrwb,gsm,gsm_ms,libgsm,libgsm_ms,ilbc,qcelp,g722,g726,g726le,g723_1',
@@ -40,6 +43,8 @@ const CODEC_NAMES: Readonly<Record<string, string>> = {
   g722: 'adpcm_g722',
   g726: 'adpcm_g726',
   g726le: 'adpcm_g726le',
+  mpc7: 'musepack7',
+  mpc8: 'musepack8',
 };
 
 /** The codecs of {@link DECODER_FAMILIES}. */

@@ -36,7 +36,8 @@ const OTHER_DEMUXERS = ['ffmetadata'];
  */
 const INNER_DEMUXERS = ['dvbsub', 'dvbtxt', 'h264', 'hevc', 'm4v', 'mpegvideo', 'spdif'];
 const AUDIO_PARSERS = [
-  ...['aac', 'aac_latm', 'ac3', 'amr', 'dca', 'flac', 'g723_1', 'gsm', 'mlp', 'mpegaudio', 'opus', 'vorbis'],
+  ...['aac', 'aac_latm', 'ac3', 'amr', 'cook', 'dca', 'flac', 'g723_1', 'gsm', 'mlp', 'mpegaudio'],
+  ...['opus', 'sipr', 'tak', 'vorbis'],
 ];
 /** A file's clock starts with its earliest stream, often a picture. The last two are for covers. */
 const VIDEO_PARSERS = [

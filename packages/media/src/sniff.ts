@@ -38,6 +38,7 @@ const FLV = container('flv', 'flv', 'header');
 const OGG = container('ogg', 'ogg', 'nowhere');
 const FLAC = container('flac', 'flac', 'header');
 const MXF = container('mxf', 'mxf', 'header');
+const REAL = container('rm', 'rm', 'header');
 const PROGRAM_STREAM = container('mpeg', 'mpeg', 'nowhere');
 
 /** Found by frames and packets in a row (frame-headers.ts). */
@@ -97,6 +98,18 @@ const MAGICS: readonly Magic[] = [
   { at: 0, bytes: 'wvpk', container: container('wavpack', 'wv', 'header') },
   { at: 0, bytes: 'MAC ', container: container('ape', 'ape', 'header') },
   { at: 0, bytes: 'TTA1', container: container('tta', 'tta', 'header') },
+  { at: 0, bytes: '.RMF\0\0', container: REAL },
+  { at: 0, bytes: '.ra\xfd', container: REAL },
+  { at: 0, bytes: '\xb7\xd8\0\x20\x37\x49\xda\x11', container: container('wtv', 'wtv', 'header') },
+  { at: 0, bytes: 'DSD \x1c\0\0\0', container: container('dsf', 'dsf', 'header') },
+  { at: 0, bytes: 'FRM8........DSD ', container: container('dff', 'iff', 'header') },
+  { at: 0, bytes: 'MPCK', container: container('mpc', 'mpc8', 'header') },
+  { at: 0, bytes: 'MP+', container: container('mpc', 'mpc', 'header') },
+  { at: 0, bytes: 'tBaK', container: container('tak', 'tak', 'header') },
+  { at: 0, bytes: 'ajkg', container: container('shn', 'shn', 'nowhere') },
+  { at: 0, bytes: 'Creative Voice File\x1a', container: container('voc', 'voc', 'nowhere') },
+  { at: 0, bytes: 'nut/multimedia container\0', container: container('nut', 'nut', 'nowhere') },
+  { at: 0, bytes: 'RIFF....QLCMfmt ', container: container('qcp', 'qcp', 'header') },
   // SMPTE ST 377-1 section 7: the key of a partition pack
   {
     at: 0,
