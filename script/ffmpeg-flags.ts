@@ -8,6 +8,7 @@ const CONFIGURE_NAMES: Readonly<Record<string, string>> = {
   g726le: 'adpcm_g726le',
   mpeg: 'mpegps',
   s16le: 'pcm_s16le',
+  shn: 'shorten',
 };
 
 function enable(kind: string, names: readonly string[]): string {
