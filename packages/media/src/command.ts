@@ -20,7 +20,8 @@ export const DECODER_FAMILIES: Readonly<Record<string, string>> = {
   dsd: 'dsd_lsbf,dsd_msbf,dsd_lsbf_planar,dsd_msbf_planar,dst',
   musepack: 'mpc7,mpc8',
   real: 'ra_144,ra_288,cook,sipr,ralf,atrac3',
-  windows: 'wmav1,wmav2,wmapro,wmavoice,adpcm_ms,adpcm_ima_wav,adpcm_yamaha,truespeech,adpcm_sbpro_4,adpcm_sbpro_3,adpcm_sbpro_2',
+  windows:
+    'wmav1,wmav2,wmapro,wmavoice,adpcm_ms,adpcm_ima_wav,adpcm_yamaha,truespeech,adpcm_sbpro_4,adpcm_sbpro_3,adpcm_sbpro_2',
   // 3GPP TS 26.071 and 26.171, ITU-T G.722, G.726 and G.723.1
   telephone:
     'amrnb,amrwb,libopencore_amrnb,libopencore_amrwb,gsm,gsm_ms,libgsm,libgsm_ms,ilbc,qcelp,g722,g726,g726le,g723_1',

@@ -35,7 +35,10 @@ const FfprobeStream = z.object({
     .object({ default: z.int().default(0), attached_pic: z.int().default(0) })
     .partial()
     .default({}),
-  side_data_list: z.array(z.object({ side_data_type: z.string().default('') })).default([]).catch([]),
+  side_data_list: z
+    .array(z.object({ side_data_type: z.string().default('') }))
+    .default([])
+    .catch([]),
   tags,
 });
 export type FfprobeStream = z.infer<typeof FfprobeStream>;

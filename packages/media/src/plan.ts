@@ -250,7 +250,10 @@ function planChannel({ channel }: OutputRequest, track: AudioTrack): number | nu
   if (index < track.channels) return index;
   const known = track.channels === 1 ? 'channel 0 alone' : `channels 0 to ${track.channels - 1}`;
   const labels = track.layout === null ? '' : ` (${track.layout})`;
-  throw new MediaFailure('EXTRACTION_FAILED', `no channel ${channel}; audio track ${track.index} has ${known}${labels}`);
+  throw new MediaFailure(
+    'EXTRACTION_FAILED',
+    `no channel ${channel}; audio track ${track.index} has ${known}${labels}`,
+  );
 }
 
 /** RFC 9639 section 9.1.3. */

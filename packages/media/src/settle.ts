@@ -130,7 +130,10 @@ export async function truncationOf(job: Job): Promise<string | null> {
   const said = await flvEnd(job.input, sizeBytes);
   if (said === null) return null;
   // Some pictures' size is known to a decoder only; without it they are not copied.
-  const end = await endOf(job, { ...inputOf(job), withVideo: true }, '0:v?', '0:a?');
+  let end = 0;
+  for (const stream of job.probe.isAudioOnly ? ['0:a'] : ['0:v', '0:a']) {
+    end = Math.max(end, await endOf(job, { ...inputOf(job), withVideo: true }, stream));
+  }
   return endsEarly(end, said.declaredSeconds, said.isWhole)
     ? `the file is truncated: it ends at ${end.toFixed(1)} s of ${said.declaredSeconds.toFixed(1)} s`
     : null;
@@ -139,7 +142,7 @@ export async function truncationOf(job: Job): Promise<string | null> {
 /** How much sound is missing, by the file's own word; empty if that is not known. */
 async function missingSeconds(job: Job): Promise<string> {
   const declared = job.probe.tracks[0].declaredSeconds ?? job.probe.durationSeconds ?? 0;
-  const end = await endOf(job, inputOf(job), '0:a').catch(() => declared);
+  const end = await endOf(job, inputOf(job), `0:${job.probe.tracks[0].streamIndex}`).catch(() => declared);
   const missing = declared - end;
   return missing < 0.05 ? '' : `, ${missing.toFixed(1)} s of ${declared.toFixed(1)} s`;
 }
@@ -166,13 +169,16 @@ export class TrackEnds {
   }
 }
 
-/** Where streams end on the source's clock, by their packets, seconds. */
-async function endOf(job: Job, input: CommandInput, ...streams: readonly string[]): Promise<number> {
+/**
+ * Where a stream ends on the source's clock, by its packets, seconds. One at a time: of several
+ * ffmpeg 7 reports the earliest end, ffmpeg 5 the last.
+ */
+async function endOf(job: Job, input: CommandInput, stream: string): Promise<number> {
   const { outSeconds = 0 } = await runOnInput(
     job,
     {
       inputs: [input],
-      outputs: [{ muxer: 'null', options: [...streams.flatMap((stream) => ['-map', stream]), '-c', 'copy'] }],
+      outputs: [{ muxer: 'null', options: ['-map', stream, '-c', 'copy'] }],
     },
     () => {},
   );

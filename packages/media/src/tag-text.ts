@@ -35,17 +35,15 @@ type ReadText = (bytes: string) => string;
  * @param demuxer of the container; most may hold ID3, whose Latin-1 is often something else
  */
 export async function textReader(tags: readonly Tags[], demuxer: string): Promise<ReadText> {
-  const legacyIn = (bytes: string): string | undefined => {
-    const text = unicodeOf(bytes);
-    if (text === undefined) return bytes;
-    const isDoubtful = !UNICODE.has(demuxer) && /[^\x00-\x7f]/.test(text) && /^[\x00-\xff]*$/.test(text);
-    return isDoubtful && unicodeOf(text) === undefined ? text : undefined;
+  /** The bytes that somebody wrote: ffmpeg has made UTF-8 of those that a file calls Latin-1. */
+  const written = (bytes: string): string => {
+    const text = unicodeOf(bytes) ?? '';
+    const isLatin1 = !UNICODE.has(demuxer) && /\P{ASCII}/u.test(text) && !/[\u{100}-\u{10ffff}]/u.test(text);
+    return isLatin1 ? text : bytes;
   };
-  const charset = await charsetOf(tags.flatMap((each) => Object.values(each).flatMap((value) => legacyIn(value) ?? [])));
-  return (bytes) => {
-    const legacy = legacyIn(bytes);
-    return legacy === undefined ? (unicodeOf(bytes) ?? bytes) : decoded(legacy, charset);
-  };
+  const values = tags.flatMap((each) => Object.values(each)).map(written);
+  const charset = await charsetOf(values.filter((value) => unicodeOf(value) === undefined));
+  return (bytes) => unicodeOf(written(bytes)) ?? decoded(written(bytes), charset);
 }
 
 const bytesOf = (latin1: string): Buffer => Buffer.from(latin1, 'latin1');
@@ -79,5 +77,7 @@ async function charsetOf(texts: readonly string[]): Promise<Legacy> {
     }
   }
   const [best] = [...likely].sort(([, one], [, other]) => other - one);
-  return best !== undefined && texts.every((text) => !decoded(text, best[0]).includes('\ufffd')) ? best[0] : WESTERN;
+  return best !== undefined && texts.every((text) => !decoded(text, best[0]).includes('\ufffd'))
+    ? best[0]
+    : WESTERN;
 }

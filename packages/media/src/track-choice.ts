@@ -18,14 +18,22 @@ export function chooseTrack(probe: Probe, asked: number | string | undefined): A
 }
 
 function defaultTrack({ tracks }: Probe): AudioTrack {
-  return findTrack(tracks.filter((track) => faultOf(track) === null), undefined) ?? tracks[0];
+  return (
+    findTrack(
+      tracks.filter((track) => faultOf(track) === null),
+      undefined,
+    ) ?? tracks[0]
+  );
 }
 
 /** Why nothing can be made of a track, also no copy (decisions A7). */
 function faultOf(track: AudioTrack): MediaFailure | null {
   const { index, codec, profile, channels, sampleRate, isEncrypted, isDecodable } = track;
   if (isEncrypted)
-    return new MediaFailure('INVALID_VIDEO', `encrypted: audio track ${index} cannot be decoded without its key`);
+    return new MediaFailure(
+      'INVALID_VIDEO',
+      `encrypted: audio track ${index} cannot be decoded without its key`,
+    );
   if (!isDecodable) {
     const name = [codec, ...(profile === null ? [] : [`(${profile})`])].join(' ');
     return new MediaFailure('EXTRACTION_FAILED', `audio track ${index} is ${name}, which is not supported`);

@@ -5,10 +5,10 @@
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Container } from './sniff.ts';
+import { elementHeader, IDS, MAX_ELEMENT_HEADER_BYTES } from './sparse/matroska/elements.ts';
 import { UnsupportedLayout } from './sparse/mp4/boxes.ts';
 import { withFragments } from './sparse/mp4/fragment-runs.ts';
 import { readTracks } from './sparse/mp4/tracks.ts';
-import { elementHeader, IDS, MAX_ELEMENT_HEADER_BYTES } from './sparse/matroska/elements.ts';
 
 /** @returns the least that is missing, for callers; null if nothing is, or it is unknown. */
 export async function missingEnd(
@@ -40,27 +40,36 @@ const FINDERS: Readonly<Record<string, EndFinder>> = {
 /** A movie box is in memory while it is read. */
 const MAX_MOVIE_BYTES = 64 * 1024 * 1024;
 
-/** ISO/IEC 14496-12 section 4.2: size and type; size 1: 64 bits follow, 0: to the file's end. */
 async function endOfMovie(file: FileHandle, sizeBytes: number): Promise<number> {
   let movie: Buffer | undefined;
   let fragment: { at: number; payload: Buffer } | undefined;
   let mediaEnd = 0;
+  for await (const { type, at, end } of topLevelBoxes(file, sizeBytes)) {
+    if (type === 'mdat') mediaEnd = end;
+    if (type !== 'moov' && type !== 'moof') continue;
+    if (end > sizeBytes) return end;
+    if (end - at > MAX_MOVIE_BYTES) continue;
+    const payload = await bytesAt(file, at + 8, end - at - 8);
+    if (type === 'moov') movie = payload;
+    // Only in the last fragment can samples be missing.
+    else fragment = { at, payload };
+  }
+  return (movie && endOfSamples(movie, fragment)) ?? mediaEnd;
+}
+
+/** ISO/IEC 14496-12 section 4.2: size and type; size 1: 64 bits follow, 0: to the file's end. */
+async function* topLevelBoxes(
+  file: FileHandle,
+  sizeBytes: number,
+): AsyncGenerator<{ type: string; at: number; end: number }> {
   for (let at = 0; at + 8 <= sizeBytes; ) {
     const head = await bytesAt(file, at, 16);
     const short = head.readUInt32BE(0);
     const size = short === 1 && head.length === 16 ? Number(head.readBigUInt64BE(8)) : short;
-    if (size < 8) break;
-    const type = head.toString('latin1', 4, 8);
-    const isIndex = type === 'moov' || type === 'moof';
-    if (isIndex && at + size > sizeBytes) return at + size;
-    const payload = isIndex && size <= MAX_MOVIE_BYTES ? await bytesAt(file, at + 8, size - 8) : undefined;
-    if (type === 'moov') movie = payload;
-    // Only in the last fragment can samples be missing.
-    if (type === 'moof' && payload !== undefined) fragment = { at, payload };
-    if (type === 'mdat') mediaEnd = at + size;
+    if (size < 8) return;
+    yield { type: head.toString('latin1', 4, 8), at, end: at + size };
     at += size;
   }
-  return (movie && endOfSamples(movie, fragment)) ?? mediaEnd;
 }
 
 /** @returns undefined when the index is not laid out as we know it */
@@ -79,7 +88,11 @@ function endOfSamples(movie: Buffer, fragment?: { at: number; payload: Buffer })
   }
 }
 
-function endOfTable({ offsets, firstSamples, sizes }: ReturnType<typeof readTracks>[number]['samples']): number {
+function endOfTable({
+  offsets,
+  firstSamples,
+  sizes,
+}: ReturnType<typeof readTracks>[number]['samples']): number {
   let last = 0;
   for (const [chunk, offset] of offsets.entries()) {
     let end = offset;
@@ -104,8 +117,7 @@ interface Chunks {
 }
 
 /** Written by programs that cannot seek back: 0, and sizes near 2 and 4 GiB. */
-const isPlaceholder = (size: number): boolean =>
-  size === 0 || size >= 0xffff0000 || size >>> 16 === 0x7fff;
+const isPlaceholder = (size: number): boolean => size === 0 || size >= 0xffff0000 || size >>> 16 === 0x7fff;
 
 const startsWith = (header: Buffer, id: string): boolean => header.toString('latin1', 0, id.length) === id;
 
@@ -121,7 +133,8 @@ const RIFF: Chunks = {
     if (size === 0xffffffff && large !== undefined) return 8 + large;
     return isPlaceholder(size) && RIFF.isSamples(header) ? undefined : 8 + size;
   },
-  isSamples: (header) => startsWith(header, 'data') || (startsWith(header, 'LIST') && header.toString('latin1', 8, 12) === 'movi'),
+  isSamples: (header) =>
+    startsWith(header, 'data') || (startsWith(header, 'LIST') && header.toString('latin1', 8, 12) === 'movi'),
 };
 
 const AIFF: Chunks = {
@@ -188,7 +201,9 @@ async function endOfClusters(file: FileHandle, sizeBytes: number): Promise<numbe
   try {
     let at = 0;
     for (let element = 0; element < MAX_ELEMENTS && at < sizeBytes; element += 1) {
-      const { id, headerBytes, payloadBytes } = elementHeader(await bytesAt(file, at, MAX_ELEMENT_HEADER_BYTES));
+      const { id, headerBytes, payloadBytes } = elementHeader(
+        await bytesAt(file, at, MAX_ELEMENT_HEADER_BYTES),
+      );
       if (id === IDS.segment) {
         at += headerBytes;
         continue;
