@@ -48,8 +48,8 @@ export class SessionStore {
   }
 
   /**
-   * Writes the current credentials. Never rejects: it retries until Redis has them, because
-   * credentials older than those the server has seen break the session.
+   * Writes the current credentials. Never rejects: it retries until Redis has them, it closes or
+   * the lease is lost, because credentials older than those the server has seen break the session.
    */
   save(library: BaileysLibrary, creds: AuthenticationCreds): Promise<void> {
     const text = JSON.stringify(creds, library.BufferJSON.replacer);

@@ -53,7 +53,7 @@ export const probeTable = {
     failed: 'the storage is away: what needs it waits or is refused',
     recovered: 'the storage answers again',
   },
-  /** The volumes have more than the reserve. Three tries of a job take longer than the interval. */
+  /** The volumes have more than the reserve. A job's three tries take longer than the interval. */
   disk: {
     states: ['ok', 'low'],
     everyMs: 1000,
@@ -89,7 +89,7 @@ export interface Probe<Name extends ProbeName> {
   /** Fields that the log adds to the table's message. */
   details?(): object;
   /** Gauges for a scrape. */
-  figures?(): { readonly [Name in Figure]?: number };
+  figures?(): Partial<Readonly<Record<Figure, number>>>;
   close?(): void | Promise<void>;
 }
 
@@ -173,19 +173,26 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
 
   async #ask(name: ProbeName, row: Asked): Promise<void> {
     clearTimeout(row.timer);
-    try {
-      this.#note(name, row, await row.ask());
-      row.isUnknown = false;
-    } catch (error) {
-      row.failures = 0;
-      const level = row.isUnknown ? 'debug' : 'warn';
-      row.isUnknown = true;
-      this.#logger[level]({ err: error, probe: name }, 'a probe could not be asked');
-    }
+    const state = await this.#stateNow(name, row);
+    row.isUnknown = state === undefined;
+    if (state === undefined) row.failures = 0;
+    else this.#note(name, row, state);
     if (row.isClosed) return;
     const { everyMs, everyMsWhileFailing }: ProbeRow = probeTable[name];
     const waitMs = (this.isFailing(name) ? everyMsWhileFailing : undefined) ?? row.everyMs ?? everyMs;
     row.timer = setTimeout(() => void this.ask(name), waitMs).unref();
+  }
+
+  async #stateNow(name: ProbeName, row: Asked): Promise<Asked['state'] | undefined> {
+    try {
+      return await row.ask();
+    } catch (error) {
+      this.#logger[row.isUnknown ? 'debug' : 'warn'](
+        { err: error, probe: name },
+        'a probe could not be asked',
+      );
+      return undefined;
+    }
   }
 
   #note(name: ProbeName, row: Asked, state: Asked['state']): void {

@@ -15,7 +15,7 @@ export type Redis = SingleRedis | Cluster;
 
 /**
  * - `request`: for a waiting caller. While Redis is unavailable, commands fail at once; if it
- * hangs,   in time for an answer within 2 s.
+ *   hangs, in time for an answer within 2 s.
  * - `worker`: waits for Redis as long as it takes, as BullMQ's workers require.
  */
 type RedisRole = 'request' | 'worker';
