@@ -82,8 +82,8 @@ export type ProbeState<Name extends ProbeName> = (typeof probeTable)[Name]['stat
 
 /** How to check a row. */
 export interface Probe<Name extends ProbeName> {
-  /** Throws if the state is unknown: the last one stays. */
-  ask(): ProbeState<Name> | Promise<ProbeState<Name>>;
+  /** Throws if the state is unknown: the last one stays. @param closing aborted by `close` */
+  ask(closing: AbortSignal): ProbeState<Name> | Promise<ProbeState<Name>>;
   /** Default: the table's interval. */
   readonly everyMs?: number | undefined;
   /** Fields that the log adds to the table's message. */
@@ -107,7 +107,7 @@ interface Asked extends Probe<ProbeName> {
   asking?: Promise<void> | undefined;
   /** Whether the last check threw: this is logged once. */
   isUnknown?: boolean;
-  isClosed?: true;
+  readonly closing: AbortController;
 }
 
 /** Emits `changed` when a row starts or stops failing, `broken` when only a restart helps. */
@@ -125,7 +125,12 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
   /** Replaces the row's probe. It counts as healthy until the first check. */
   add<Name extends ProbeName>(name: Name, probe: Probe<Name>): void {
     void this.close(name);
-    this.#rows.set(name, { ...probe, state: probeTable[name].states[0], failures: 0 });
+    this.#rows.set(name, {
+      ...probe,
+      state: probeTable[name].states[0],
+      failures: 0,
+      closing: new AbortController(),
+    });
   }
 
   /** Checks now, then at intervals until `close`. Concurrent calls share the answer. */
@@ -163,9 +168,11 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
   }
 
   async close(...names: ProbeName[]): Promise<void> {
-    const rows = names.flatMap((name) => this.#rows.get(name) ?? []).filter((row) => !row.isClosed);
+    const rows = names
+      .flatMap((name) => this.#rows.get(name) ?? [])
+      .filter(({ closing }) => !closing.signal.aborted);
     for (const row of rows) {
-      row.isClosed = true;
+      row.closing.abort();
       clearTimeout(row.timer);
     }
     await Promise.all(rows.map((row) => row.close?.()));
@@ -177,7 +184,7 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
     row.isUnknown = state === undefined;
     if (state === undefined) row.failures = 0;
     else this.#note(name, row, state);
-    if (row.isClosed) return;
+    if (row.closing.signal.aborted) return;
     const { everyMs, everyMsWhileFailing }: ProbeRow = probeTable[name];
     const waitMs = (this.isFailing(name) ? everyMsWhileFailing : undefined) ?? row.everyMs ?? everyMs;
     row.timer = setTimeout(() => void this.ask(name), waitMs).unref();
@@ -185,7 +192,7 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
 
   async #stateNow(name: ProbeName, row: Asked): Promise<Asked['state'] | undefined> {
     try {
-      return await row.ask();
+      return await row.ask(row.closing.signal);
     } catch (error) {
       this.#logger[row.isUnknown ? 'debug' : 'warn'](
         { err: error, probe: name },
@@ -202,7 +209,7 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
     if (isFailure && row.failures < failureThreshold) return;
     const wasFailing = this.isFailing(name);
     row.state = state;
-    if (row.isClosed || wasFailing === isFailure) return;
+    if (row.closing.signal.aborted || wasFailing === isFailure) return;
     // What ends the process is reported by its end.
     if (isFailure && !endsProcess) this.#logger.error(row.details?.() ?? {}, failed);
     if (!isFailure && recovered !== undefined) this.#logger.warn(recovered);

@@ -234,8 +234,9 @@ export async function closeRedis(redis: Redis): Promise<void> {
 /** @param redis of the role `request`: its commands end in time */
 export function linkProbe(redis: Redis): Probe<'link'> {
   return {
-    async ask() {
-      const isLost = !(await answers(redis)) && (await answersAnew(redis)) && !(await answers(redis));
+    async ask(closing) {
+      const isLost =
+        !(await answers(redis)) && (await answersAnew(redis, closing)) && !(await answers(redis));
       return isLost ? 'cut-off' : 'up';
     },
   };
@@ -250,8 +251,10 @@ async function answers(redis: Redis): Promise<boolean> {
   }
 }
 
-async function answersAnew(redis: Redis): Promise<boolean> {
+async function answersAnew(redis: Redis, closing: AbortSignal): Promise<boolean> {
+  if (closing.aborted) return false;
   const fresh = duplicateRedis(redis);
+  closing.addEventListener('abort', () => fresh.disconnect(), { once: true });
   // Without a listener ioredis prints to the console.
   fresh.on('error', () => undefined);
   try {
