@@ -5,8 +5,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AuthenticationCreds, AuthenticationState, SignalDataTypeMap } from 'baileys';
 import type { Logger } from 'soundpost-base/logger';
-import type { Lease } from 'soundpost-chat/lease/lease';
-import { loadFencedScript } from 'soundpost-chat/lease/lease';
+import { type Lease, loadFencedScript } from 'soundpost-chat/lease/lease';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { Sealer } from 'soundpost-kit/signing/sealer';
