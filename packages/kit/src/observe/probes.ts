@@ -194,10 +194,8 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
     try {
       return await row.ask(row.closing.signal);
     } catch (error) {
-      this.#logger[row.isUnknown ? 'debug' : 'warn'](
-        { err: error, probe: name },
-        'a probe could not be asked',
-      );
+      const isNews = !row.isUnknown && !row.closing.signal.aborted;
+      this.#logger[isNews ? 'warn' : 'debug']({ err: error, probe: name }, 'a probe could not be asked');
       return undefined;
     }
   }

@@ -1,7 +1,7 @@
 /** Connections to Redis, one kind for each way of failing (architecture.md "Traps"). */
 
 import { Cluster, type ClusterOptions, type RedisOptions, type Redis as SingleRedis } from 'ioredis';
-import { within } from 'soundpost-base/deadline';
+import { untilAborted, within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { Probe } from '../observe/probes.ts';
 import { LastingRedis, REQUEST_DEADLINE_MS, RequestCluster, RequestRedis, WorkerCluster } from './clients.ts';
@@ -254,11 +254,10 @@ async function answers(redis: Redis): Promise<boolean> {
 async function answersAnew(redis: Redis, closing: AbortSignal): Promise<boolean> {
   if (closing.aborted) return false;
   const fresh = duplicateRedis(redis);
-  closing.addEventListener('abort', () => fresh.disconnect(), { once: true });
   // Without a listener ioredis prints to the console.
   fresh.on('error', () => undefined);
   try {
-    return await answers(fresh);
+    return await untilAborted(answers(fresh), closing).catch(() => false);
   } finally {
     fresh.disconnect();
   }
