@@ -12,8 +12,7 @@ import type { extractRequest } from './extract-options.ts';
 import { type Progress, reportOf } from './progress.ts';
 import type { Server } from './server.ts';
 import { temporaryFolder } from './temporary-folder.ts';
-import type { videoSource } from './video-source.ts';
-import { spool } from './video-source.ts';
+import { spool, type videoSource } from './video-source.ts';
 
 type VideoSource = Awaited<ReturnType<typeof videoSource>>;
 

@@ -2,8 +2,7 @@
 import { constants, createReadStream, createWriteStream } from 'node:fs';
 import { access, realpath, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import type { Readable } from 'node:stream';
-import { Transform } from 'node:stream';
+import { type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ServiceError } from 'soundpost-contract/errors';
 import { UsageError } from './ending.ts';

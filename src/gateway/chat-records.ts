@@ -2,8 +2,7 @@
 
 import { parseAddress } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';
-import type { MessageLog } from 'soundpost-chat/message-log';
-import { messageAnswer } from 'soundpost-chat/message-log';
+import { type MessageLog, messageAnswer } from 'soundpost-chat/message-log';
 import type { Chat, Session } from 'soundpost-chat/transport';
 import type { ChatRecord } from 'soundpost-contract/gateway-operations';
 

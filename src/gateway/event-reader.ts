@@ -13,8 +13,7 @@ import {
   parseEvent,
   parseStreams,
 } from 'soundpost-chat/event-stream';
-import type { Lease } from 'soundpost-chat/lease/lease';
-import { loadFencedScript } from 'soundpost-chat/lease/lease';
+import { type Lease, loadFencedScript } from 'soundpost-chat/lease/lease';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { isRedisAway, type Redis } from 'soundpost-kit/redis/connection';
 import type { EventDeliveries } from './webhooks/event-deliveries.ts';

@@ -1,8 +1,7 @@
 /** Sends texts on an instance's behalf: invitations, and answers to rejected calls. */
 import type { Instance } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
-import type { MessageLog } from 'soundpost-chat/message-log';
-import { plainContext } from 'soundpost-chat/message-log';
+import { type MessageLog, plainContext } from 'soundpost-chat/message-log';
 import type { OutgoingText, Session } from 'soundpost-chat/transport';
 import { inDoubt, interrupted, type OutgoingOrder, type SendRate, untilDue } from './outgoing.ts';
 

@@ -5,8 +5,6 @@ import { startChromium, type TestBrowser } from 'soundpost-testing/chromium';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { useClips, useService } from '../api/api-fixture.ts';
 
-const PATIENCE_MS = 30_000;
-
 const service = useService({ parts: ['worker', 'gateway'] });
 const clips = useClips('tone.mp4');
 let browser: TestBrowser;
@@ -19,7 +17,6 @@ afterAll(() => browser?.close());
 /** A page on which no script of this address arrives. */
 async function pageWithout(blocked: string): Promise<Page> {
   const page = await browser.context.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
   await page.route(blocked, (route) => route.abort('blockedbyclient'));
   return page;
 }

@@ -22,7 +22,6 @@ import {
   watchPage,
 } from './console-page.ts';
 
-const PATIENCE_MS = 60_000;
 const service = useService();
 const run = promisify(execFile);
 let folder = '';
@@ -39,7 +38,6 @@ beforeAll(async () => {
   browser = await startChromium({ width: 1180, height: 800 });
   await browser.context.grantPermissions(['clipboard-read', 'clipboard-write']);
   page = await browser.context.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
   watch = await watchPage(page);
   await signIn(page, service().url, service().key);
 });

@@ -11,7 +11,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { useService } from '../api/api-fixture.ts';
 import { makeTalk, signIn, type Watch, watchPage } from './console-page.ts';
 
-const PATIENCE_MS = 60_000;
 const MARKUP = '<img src=x onerror=alert(1)>';
 
 const service = useService();
@@ -26,7 +25,6 @@ beforeAll(async () => {
   talk = await makeTalk(folder, `${MARKUP}.mp4`, 2);
   browser = await startChromium({ width: 1180, height: 800 });
   page = await browser.context.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
   watch = await watchPage(page);
   await page.goto(service().url);
 });

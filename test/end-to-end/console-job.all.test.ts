@@ -15,7 +15,6 @@ import { GATEWAY_API_KEY, type Json, useClips, useService } from '../api/api-fix
 import { everyFault, makeTalk, signIn, type Watch, watchPage } from './console-page.ts';
 import { ada, messagesTo } from './inbox.ts';
 
-const PATIENCE_MS = 60_000;
 const run = promisify(execFile);
 
 // Browsers have to know where the gateway is.
@@ -40,7 +39,6 @@ beforeAll(async () => {
   browser = await startChromium({ width: 1180, height: 800 });
   await browser.context.grantPermissions(['clipboard-read', 'clipboard-write']);
   page = await browser.context.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
   watch = await watchPage(page);
   await signIn(page, service().url, service().key);
 });

@@ -15,7 +15,6 @@ import { startTrustedServer } from '../gateway/whatsapp/noise/trusted-server.ts'
 import { everyFault, makeTalk, shiftsBeyondBudget, signIn, type Watch, watchPage } from './console-page.ts';
 
 const PHONE = '4915112345678';
-const PATIENCE_MS = 30_000;
 /** The narrowest phone there is (WCAG 2.2, 1.4.10). */
 const NARROW = { width: 320, height: 640 };
 
@@ -53,7 +52,6 @@ let watch: Watch;
 beforeAll(async () => {
   browser = await startChromium({ width: 1180, height: 800 });
   page = await browser.context.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
   watch = await watchPage(page);
   // By a name of this machine that is not the one of PUBLIC_URL.
   await signIn(page, service().url.replace('127.0.0.1', 'localhost'), service().key);
@@ -286,7 +284,6 @@ describe('keys', () => {
 
   it('of one’s own say so, and sign out', async () => {
     const other = await browser.context.newPage();
-    other.setDefaultTimeout(PATIENCE_MS);
     await signIn(other, service().url, await service().newKey({ name: 'leaving' }));
     await other.getByRole('link', { name: 'Keys', exact: true }).click();
     await other.getByRole('heading', { name: 'leaving (yours)' }).waitFor();
@@ -299,7 +296,6 @@ describe('keys', () => {
 
   it('are not shown to a key without admin, which is told what to do', async () => {
     const other = await browser.context.newPage();
-    other.setDefaultTimeout(PATIENCE_MS);
     await signIn(other, service().url, await service().newKey({ scopes: ['read'] }));
     await other.getByRole('link', { name: 'Keys', exact: true }).click();
     await other.getByText('soundpost keys create --name admin').waitFor();

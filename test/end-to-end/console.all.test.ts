@@ -57,7 +57,6 @@ beforeAll(async () => {
   hook = service().outside.hook('receiver');
   browser = await startChromium({ width: 1180, height: 800 });
   page = await browser.context.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
   watch = await watchPage(page);
 });
 afterAll(async () => {

@@ -6,8 +6,8 @@ import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
   files: 423,
-  lines: 58_434,
-  linesOfLargestPart: 11_021,
+  lines: 58_465,
+  linesOfLargestPart: 11_030,
   exportedTypeNames: 484,
   linesOfLongestFunction: 80,
   longCommentLines: 0,

@@ -2,6 +2,7 @@
 
 import { Probes } from 'soundpost-kit/observe/probes';
 import { closeRedis, connectRedis, linkProbe, type Redis } from 'soundpost-kit/redis/connection';
+import { recordConnects } from 'soundpost-testing/connect-recorder';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
@@ -49,4 +50,17 @@ it('is not cut off by a Redis that is gone', async () => {
   await server.close();
   await until('it has looked four times', () => fresh.mock.calls.length >= 4);
   expect(probes.isFailing('link')).toBe(false);
+});
+
+it('opens no connection once it is closed, also in the middle of a look', async () => {
+  await redis.ping();
+  const fresh = vi.spyOn(redis, 'duplicate');
+  await server.close();
+  await until('it has opened one', () => fresh.mock.calls.length > 0);
+  await probes.close('link');
+  await closeRedis(redis);
+  const connects = recordConnects();
+  await probes.ask('link');
+  connects.stop();
+  expect(connects.attempts).toEqual([]);
 });

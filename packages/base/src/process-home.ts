@@ -1,7 +1,7 @@
 /**
  * Names a process and its machine, so that others there can tell whether it is dead and need not
- * wait for its leases, jobs or files. Process numbers are unique within one boot of one kernel and
- * one namespace of pids.
+ * wait for its leases, jobs or files. A pid means something only within one boot and one namespace
+ * of pids.
  */
 import { readFile, readlink } from 'node:fs/promises';
 import { hostname } from 'node:os';

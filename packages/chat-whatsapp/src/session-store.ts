@@ -5,8 +5,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { AuthenticationCreds, AuthenticationState, SignalDataTypeMap } from 'baileys';
 import type { Logger } from 'soundpost-base/logger';
-import type { Lease } from 'soundpost-chat/lease/lease';
-import { loadFencedScript } from 'soundpost-chat/lease/lease';
+import { type Lease, loadFencedScript } from 'soundpost-chat/lease/lease';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { Sealer } from 'soundpost-kit/signing/sealer';
@@ -48,8 +47,8 @@ export class SessionStore {
   }
 
   /**
-   * Writes the current credentials. Never rejects: it retries until Redis has them, because
-   * credentials older than those the server has seen break the session.
+   * Writes the current credentials. Never rejects: it retries until Redis has them, it closes or
+   * the lease is lost, because credentials older than those the server has seen break the session.
    */
   save(library: BaileysLibrary, creds: AuthenticationCreds): Promise<void> {
     const text = JSON.stringify(creds, library.BufferJSON.replacer);

@@ -1,4 +1,7 @@
-/** Delivers an own message exactly once, over broken connections and repeated requests. */
+/**
+ * Delivers an own message over broken connections and repeated requests: exactly once if the server
+ * has an archive.
+ */
 import { setImmediate } from 'node:timers/promises';
 import { untilAborted } from 'soundpost-base/deadline';
 import type { Chat } from 'soundpost-chat/transport';

@@ -143,7 +143,7 @@ export class Inbound {
     const room = rooms.joined(bareOf(from));
     const messageId = idOf(stanza);
     const nick = resourceOf(from);
-    // A message without a nickname is from the room itself; others are from rooms not entered.
+    // Ignores messages of the room itself (without a nickname) and of rooms not entered.
     if (room === undefined || messageId === undefined || nick === '') {
       return;
     }

@@ -1,7 +1,6 @@
 /** State in Redis that the transport needs after a restart. */
 
-import type { Lease } from 'soundpost-chat/lease/lease';
-import { loadFencedScript } from 'soundpost-chat/lease/lease';
+import { type Lease, loadFencedScript } from 'soundpost-chat/lease/lease';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';

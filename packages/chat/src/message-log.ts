@@ -199,9 +199,9 @@ export const plainContext: MessageRecord['context'] = {
 };
 
 /** Fields of its Redis hash; `text` is separate, so that an edit does not rewrite the record. */
-export const MESSAGE_FIELDS = ['record', 'status', 'settled', 'text'] as const;
+const MESSAGE_FIELDS = ['record', 'status', 'settled', 'text'] as const;
 
-export function parseLogged([record, status, settled, text]: (string | null)[]): LoggedMessage | undefined {
+function parseLogged([record, status, settled, text]: (string | null)[]): LoggedMessage | undefined {
   if (typeof record !== 'string') {
     return undefined;
   }
@@ -216,7 +216,7 @@ export function parseLogged([record, status, settled, text]: (string | null)[]):
 }
 
 /** The content with a new text; for a voice message, the caption. */
-export function withText(content: MessageContent, text: string): MessageContent {
+function withText(content: MessageContent, text: string): MessageContent {
   return 'audioMessage' in content
     ? { audioMessage: { ...content.audioMessage, caption: text } }
     : { conversation: text };

@@ -76,7 +76,7 @@ export interface Uploads {
 /** These need a key with the scope `admin`. */
 export interface Keys {
   list(options?: CallOptions): Promise<z.infer<typeof KeyList>>;
-  /** The only answer with the key itself. The calling key must have every scope that it grants. */
+  /** The answer shows the key itself, once. The calling key must have each scope that it grants. */
   create(request: z.input<typeof NewKeyRequest>, options?: CallOptions): Promise<KeyWithSecret>;
   /** Makes a new secret; the old one works for another 24 hours. */
   rotate(keyId: string, options?: CallOptions): Promise<KeyWithSecret>;

@@ -128,7 +128,7 @@ export const formats = {
     extension: 'ogg',
     mediaType: 'audio/ogg; codecs=opus',
     quality: { low: 12, medium: 16, high: 24, extreme: 32 },
-    // Within it libopus keeps to the mode that all phones play: see media/src/ogg/voice-form.ts.
+    // Within it libopus keeps to the mode that all phones play (packages/media/src/ogg).
     bitrateRange: { min: 10, max: 40 },
     sampleRates: [16000],
     maxChannels: 1,

@@ -45,7 +45,7 @@ export const Track = z.object({
 });
 export type Track = z.infer<typeof Track>;
 
-/** Null only in a failed job, if its upload is not known. */
+/** Null only in a job that failed before its analysis; `size` is known while its upload is kept. */
 export const InputFile = z.object({
   name: z.string().meta({ example: 'keynote.mp4' }),
   size: z.int().min(0).nullable().meta({ description: 'Bytes', example: 734_003_200 }),

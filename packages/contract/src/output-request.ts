@@ -142,7 +142,10 @@ export const WaveformRequest = z
   .superRefine(reportFaults, ALWAYS);
 export type WaveformRequest = z.infer<typeof WaveformRequest>;
 
-/** One of several outputs: the speech, in source time. Others are INVALID_OUTPUT (decisions A8). */
+/**
+ * One of several outputs: the speech, always in source time. Other fields are INVALID_OUTPUT
+ * (decisions A8).
+ */
 export const TranscriptRequest = z
   .strictObject({
     format: z.literal('transcript'),

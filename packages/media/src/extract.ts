@@ -152,7 +152,7 @@ interface Stage {
 /** A levelled output against all others: it is measured, encoded and measured again. */
 const LEVELLED_WEIGHT = 3;
 
-/** Each levelled output has its own gain, the voice message the first one's; others share a decode. */
+/** A levelled output has its own gain, a voice message the first one's; others share a decode. */
 function stagesOf(wanted: readonly Rendition[], voice: Rendition | undefined): Stage[] {
   const withVoice = (rendition: Rendition): Rendition[] =>
     voice !== undefined && rendition === wanted[0] ? [rendition, voice] : [rendition];

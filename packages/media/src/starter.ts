@@ -8,8 +8,13 @@ import { delimiter } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { findProgram } from 'soundpost-base/launcher';
 import { limitRows } from './sandbox.ts';
-import type { spawnTool } from './tool-process.ts';
-import { SIGNALS, TOOL_ENVIRONMENT, type ToolCommand, type ToolProcess } from './tool-process.ts';
+import {
+  SIGNALS,
+  type spawnTool,
+  TOOL_ENVIRONMENT,
+  type ToolCommand,
+  type ToolProcess,
+} from './tool-process.ts';
 
 type Exit = Awaited<ToolProcess['ended']>;
 

@@ -2,8 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
-import type { prlimit } from './sandbox.ts';
-import { FILTER_DESCRIPTOR } from './sandbox.ts';
+import { FILTER_DESCRIPTOR, type prlimit } from './sandbox.ts';
 
 /** Not 3: a launcher may keep its lifeline to this process there. */
 export const PROGRESS_DESCRIPTOR = 4;

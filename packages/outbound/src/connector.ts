@@ -1,8 +1,8 @@
 /**
  * The one place that resolves names and opens connections, except to the operator's proxy
- * (proxy.ts). It runs for every new connection, also
- * to address literals (which skip a `lookup` hook), and connects to checked addresses only. A name
- * that changes its answer after the check therefore gains nothing.
+ * (proxy.ts). It runs for every new connection, also to address literals (which skip a `lookup`
+ * hook), and connects to checked addresses only. A name that changes its answer after the check
+ * therefore gains nothing.
  */
 import { promises as dns, type LookupAddress } from 'node:dns';
 import { Agent, type ClientRequestArgs } from 'node:http';

@@ -1,8 +1,7 @@
 /** The rules on a URL before it is resolved, and on each address that it resolves to. */
 import { networkInterfaces } from 'node:os';
 import { neverOpen, notPublic, parseAddress, single } from './address-table.ts';
-import type { parseAllowRules } from './allow-rules.ts';
-import { isHostName, localName, mayOpen, opens } from './allow-rules.ts';
+import { isHostName, localName, mayOpen, opens, type parseAllowRules } from './allow-rules.ts';
 import { OutboundRefused } from './errors.ts';
 
 /**

@@ -8,6 +8,9 @@ import { until } from './until.ts';
 
 const EXECUTABLE = '/usr/bin/chromium';
 
+/** Playwright's 30 s are too few for 3 MB of script on a busy machine. */
+const PATIENCE_MS = 60_000;
+
 export interface TestBrowser {
   readonly context: BrowserContext;
   close(): Promise<void>;
@@ -35,6 +38,7 @@ export async function startChromium(viewport: { width: number; height: number })
       '--use-fake-ui-for-media-stream',
     ],
   });
+  context.setDefaultTimeout(PATIENCE_MS);
   return {
     context,
     async close() {

@@ -5,8 +5,7 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Instance } from 'soundpost-chat/instances';
-import type { MessageLog } from 'soundpost-chat/message-log';
-import { type LoggedMessage, plainContext } from 'soundpost-chat/message-log';
+import { type LoggedMessage, type MessageLog, plainContext } from 'soundpost-chat/message-log';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { OtherSide, Persona, Presence, TransportReports } from 'soundpost-chat/transport';
 import type { MessageContent } from 'soundpost-contract/gateway';

@@ -4,8 +4,7 @@
  */
 
 import type { Instance, Instances } from 'soundpost-chat/instances';
-import type { Lease } from 'soundpost-chat/lease/lease';
-import { loadFencedScript } from 'soundpost-chat/lease/lease';
+import { type Lease, loadFencedScript } from 'soundpost-chat/lease/lease';
 import { MessageRecord } from 'soundpost-chat/message-log';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { IncomingMessage, TransportReports } from 'soundpost-chat/transport';
@@ -14,8 +13,7 @@ import type { MessageStatus } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
-import type { Archive } from './directory.ts';
-import { type Directory, groupJid, personJid } from './directory.ts';
+import { type Archive, type Directory, groupJid, personJid } from './directory.ts';
 import type { Groups } from './groups.ts';
 
 const Relayed = z.object({

@@ -18,7 +18,7 @@ afterEach(() => {
   process.off('unhandledRejection', onUnheard);
 });
 
-// Broken by hand (packages/chat-xmpp/src/guarded-client.ts): without hearEarlyRefusals. A rejection that nobody hears ends a gateway.
+// Broken by hand (packages/chat-xmpp/src/guarded-client.ts): without catchEarlyErrors. A rejection that nobody hears ends a gateway.
 it('refuses that query, and nobody is left with a rejection', async () => {
   process.on('unhandledRejection', onUnheard);
   const server = createServer((socket) => {

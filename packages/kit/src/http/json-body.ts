@@ -18,8 +18,8 @@ type BodyReader<Body> = (request: Request, response: Response) => Promise<Body>;
 const BYTE_ORDER_MARK = '\u{FEFF}';
 
 /**
- * Rejects with body-parser's errors by `type`: `entity.too.large` (`limit`: `maxBytes`),
- * `charset.unsupported`, `entity.parse.failed`; also `json.odd` and `media-type.unsupported`.
+ * Rejects with body-parser's errors by `type`, such as `entity.too.large` (`limit`: `maxBytes`),
+ * `charset.unsupported` or `entity.parse.failed`; also `json.odd` and `media-type.unsupported`.
  */
 export function jsonReader({ maxBytes, types, inflate, strict }: JsonBody): BodyReader<unknown> {
   const parse = answeringAtOnce(

@@ -6,7 +6,10 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 
 export interface Watched {
   readonly handle: RequestListener;
-  /** Called once per request, after the answer or an abort; if refused, maybe without `handle`. */
+  /**
+   * Called once per request, after the answer or an abort; if refused, maybe without `handle`. Not
+   * for one beyond `maxPipelined`.
+   */
   readonly ended: (request: IncomingMessage, response: ServerResponse, came: Came) => void;
 }
 

@@ -53,7 +53,7 @@ export const probeTable = {
     failed: 'the storage is away: what needs it waits or is refused',
     recovered: 'the storage answers again',
   },
-  /** The volumes have more than the reserve. Three tries of a job take longer than the interval. */
+  /** The volumes have more than the reserve. A job's three tries take longer than the interval. */
   disk: {
     states: ['ok', 'low'],
     everyMs: 1000,
@@ -82,14 +82,14 @@ export type ProbeState<Name extends ProbeName> = (typeof probeTable)[Name]['stat
 
 /** How to check a row. */
 export interface Probe<Name extends ProbeName> {
-  /** Throws if the state is unknown: the last one stays. */
-  ask(): ProbeState<Name> | Promise<ProbeState<Name>>;
+  /** Throws if the state is unknown: the last one stays. @param closing aborted by `close` */
+  ask(closing: AbortSignal): ProbeState<Name> | Promise<ProbeState<Name>>;
   /** Default: the table's interval. */
   readonly everyMs?: number | undefined;
   /** Fields that the log adds to the table's message. */
   details?(): object;
   /** Gauges for a scrape. */
-  figures?(): { readonly [Name in Figure]?: number };
+  figures?(): Partial<Readonly<Record<Figure, number>>>;
   close?(): void | Promise<void>;
 }
 
@@ -107,7 +107,7 @@ interface Asked extends Probe<ProbeName> {
   asking?: Promise<void> | undefined;
   /** Whether the last check threw: this is logged once. */
   isUnknown?: boolean;
-  isClosed?: true;
+  readonly closing: AbortController;
 }
 
 /** Emits `changed` when a row starts or stops failing, `broken` when only a restart helps. */
@@ -125,7 +125,12 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
   /** Replaces the row's probe. It counts as healthy until the first check. */
   add<Name extends ProbeName>(name: Name, probe: Probe<Name>): void {
     void this.close(name);
-    this.#rows.set(name, { ...probe, state: probeTable[name].states[0], failures: 0 });
+    this.#rows.set(name, {
+      ...probe,
+      state: probeTable[name].states[0],
+      failures: 0,
+      closing: new AbortController(),
+    });
   }
 
   /** Checks now, then at intervals until `close`. Concurrent calls share the answer. */
@@ -163,9 +168,11 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
   }
 
   async close(...names: ProbeName[]): Promise<void> {
-    const rows = names.flatMap((name) => this.#rows.get(name) ?? []).filter((row) => !row.isClosed);
+    const rows = names
+      .flatMap((name) => this.#rows.get(name) ?? [])
+      .filter(({ closing }) => !closing.signal.aborted);
     for (const row of rows) {
-      row.isClosed = true;
+      row.closing.abort();
       clearTimeout(row.timer);
     }
     await Promise.all(rows.map((row) => row.close?.()));
@@ -173,19 +180,24 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
 
   async #ask(name: ProbeName, row: Asked): Promise<void> {
     clearTimeout(row.timer);
-    try {
-      this.#note(name, row, await row.ask());
-      row.isUnknown = false;
-    } catch (error) {
-      row.failures = 0;
-      const level = row.isUnknown ? 'debug' : 'warn';
-      row.isUnknown = true;
-      this.#logger[level]({ err: error, probe: name }, 'a probe could not be asked');
-    }
-    if (row.isClosed) return;
+    const state = await this.#stateNow(name, row);
+    row.isUnknown = state === undefined;
+    if (state === undefined) row.failures = 0;
+    else this.#note(name, row, state);
+    if (row.closing.signal.aborted) return;
     const { everyMs, everyMsWhileFailing }: ProbeRow = probeTable[name];
     const waitMs = (this.isFailing(name) ? everyMsWhileFailing : undefined) ?? row.everyMs ?? everyMs;
     row.timer = setTimeout(() => void this.ask(name), waitMs).unref();
+  }
+
+  async #stateNow(name: ProbeName, row: Asked): Promise<Asked['state'] | undefined> {
+    try {
+      return await row.ask(row.closing.signal);
+    } catch (error) {
+      const isNews = !row.isUnknown && !row.closing.signal.aborted;
+      this.#logger[isNews ? 'warn' : 'debug']({ err: error, probe: name }, 'a probe could not be asked');
+      return undefined;
+    }
   }
 
   #note(name: ProbeName, row: Asked, state: Asked['state']): void {
@@ -195,7 +207,7 @@ export class Probes extends EventEmitter<{ changed: []; broken: [string] }> {
     if (isFailure && row.failures < failureThreshold) return;
     const wasFailing = this.isFailing(name);
     row.state = state;
-    if (row.isClosed || wasFailing === isFailure) return;
+    if (row.closing.signal.aborted || wasFailing === isFailure) return;
     // What ends the process is reported by its end.
     if (isFailure && !endsProcess) this.#logger.error(row.details?.() ?? {}, failed);
     if (!isFailure && recovered !== undefined) this.#logger.warn(recovered);

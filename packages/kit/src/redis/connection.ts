@@ -1,7 +1,7 @@
 /** Connections to Redis, one kind for each way of failing (architecture.md "Traps"). */
 
 import { Cluster, type ClusterOptions, type RedisOptions, type Redis as SingleRedis } from 'ioredis';
-import { within } from 'soundpost-base/deadline';
+import { untilAborted, within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { Probe } from '../observe/probes.ts';
 import { LastingRedis, REQUEST_DEADLINE_MS, RequestCluster, RequestRedis, WorkerCluster } from './clients.ts';
@@ -15,7 +15,7 @@ export type Redis = SingleRedis | Cluster;
 
 /**
  * - `request`: for a waiting caller. While Redis is unavailable, commands fail at once; if it
- * hangs,   in time for an answer within 2 s.
+ *   hangs, in time for an answer within 2 s.
  * - `worker`: waits for Redis as long as it takes, as BullMQ's workers require.
  */
 type RedisRole = 'request' | 'worker';
@@ -234,8 +234,9 @@ export async function closeRedis(redis: Redis): Promise<void> {
 /** @param redis of the role `request`: its commands end in time */
 export function linkProbe(redis: Redis): Probe<'link'> {
   return {
-    async ask() {
-      const isLost = !(await answers(redis)) && (await answersAnew(redis)) && !(await answers(redis));
+    async ask(closing) {
+      const isLost =
+        !(await answers(redis)) && (await answersAnew(redis, closing)) && !(await answers(redis));
       return isLost ? 'cut-off' : 'up';
     },
   };
@@ -250,12 +251,13 @@ async function answers(redis: Redis): Promise<boolean> {
   }
 }
 
-async function answersAnew(redis: Redis): Promise<boolean> {
+async function answersAnew(redis: Redis, closing: AbortSignal): Promise<boolean> {
+  if (closing.aborted) return false;
   const fresh = duplicateRedis(redis);
   // Without a listener ioredis prints to the console.
   fresh.on('error', () => undefined);
   try {
-    return await answers(fresh);
+    return await untilAborted(answers(fresh), closing).catch(() => false);
   } finally {
     fresh.disconnect();
   }

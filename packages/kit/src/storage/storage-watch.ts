@@ -65,7 +65,7 @@ export class StorageWatch {
    * Does the work; if the storage is down, waits until it is up and does the work again.
    * @param work may be done several times
    * @throws the work's error if the storage answers: for a lost connection or a late answer after
-   * three attempts, else at once; the signal's reason
+   * three attempts, else at once; the signal's reason, or an AbortError of which it is the cause
    */
   async retryUntilUp<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     for (let tries = 1; ; ) {

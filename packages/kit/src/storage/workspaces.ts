@@ -26,6 +26,7 @@ export class Workspaces {
 
   /** @param clearing called with the path of each folder before a sweep removes it */
   static async open(root: string, clearing: Clearing = async () => undefined): Promise<Workspaces> {
+    await mkdir(root, { recursive: true, mode: 0o700 });
     return new Workspaces(root, await nameOfThisProcess(), clearing);
   }
 
@@ -34,7 +35,6 @@ export class Workspaces {
    * a replaced container has no successor with its name.
    */
   async sweep(): Promise<void> {
-    await mkdir(this.#root, { recursive: true, mode: 0o700 });
     for (const name of await readdir(this.#root)) {
       const folder = join(this.#root, name);
       if ((await isOfDeadProcess(name)) || (await isAbandoned(folder, name))) {

@@ -1,4 +1,4 @@
-/** A run of voice notes of one recording, each fitting a bubble (decisions C: `split`, `trimSilence`). */
+/** Voice notes of one recording, each fitting a bubble (decisions C: `split`, `trimSilence`). */
 import { appendFile, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Job } from '../input-run.ts';

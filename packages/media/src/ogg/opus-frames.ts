@@ -26,7 +26,7 @@ export function packetSamples(head: Buffer): number {
 
 /** Frames of one kind: of the same configuration and channels. */
 interface OpusFrames {
-  /** The packet's first byte without its frame count code: configuration × 8, plus 4 for stereo. */
+  /** The packet's first byte without its frame count code: configuration × 8, + 4 for stereo. */
   readonly kind: number;
   readonly frames: readonly Buffer[];
 }

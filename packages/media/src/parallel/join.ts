@@ -3,8 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { ByteReader, ByteWriter } from '../byte-file.ts';
 import { BrokenOgg, OggPageWriter, oggPackets, oggPage, pageHead, streamOf } from '../ogg/pages.ts';
 import { frameShape, InfoTally, infoAt, mp3Frames, soundOfFrames } from './mp3-frames.ts';
-import type { splicingOf } from './parts.ts';
-import { findSplice, type Part, Unjoinable } from './parts.ts';
+import { findSplice, type Part, type splicingOf, Unjoinable } from './parts.ts';
 
 export interface EncodedPart extends Part {
   readonly path: string;

@@ -2,7 +2,7 @@
 -- KEYS: none
 -- ARGV: none
 -- Returns: nothing; take returns whether it was counted, the rest, ms until the next window
--- Shared by submissions and reads. A cost of 0 only reads.
+-- Shared by submissions, reads and wrong keys. A cost of 0 only reads.
 local function take(key, limit, cost, windowMs)
   local used = tonumber(redis.call('GET', key) or '0')
   local reset = redis.call('PTTL', key)
