@@ -78,12 +78,15 @@ const OutputTimeline = z.object({
 
 /** What a caller should know of a job that completed nevertheless. */
 export const JobWarning = z.object({
-  code: z.enum(['TRUNCATED', 'SILENT', 'ONE_SIDED', 'CANCELLED_OUT']).meta({
-    description:
-      'TRUNCATED: the file was cut off. SILENT: an output peaks below −60 dBFS. ONE_SIDED: one of two channels is silent, so mono is the other one. CANCELLED_OUT: two channels are out of phase, so mono is the left one',
-  }),
+  code: z
+    .enum(['TRUNCATED', 'SILENT', 'ONE_SIDED', 'CANCELLED_OUT', 'GAPS_FILLED', 'SEGMENTS_MISSING'])
+    .meta({
+      description:
+        'TRUNCATED: the file was cut off. SILENT: an output peaks below −60 dBFS. ONE_SIDED: one of two channels is silent, so mono is the other one. CANCELLED_OUT: two channels are out of phase, so mono is the left one. GAPS_FILLED: more than 1 s of silence was put in. SEGMENTS_MISSING: the stream says that parts of it are lost',
+    }),
   message: z.string(),
   output: OutputName.optional().meta({ description: 'The output that it is about, where it is one' }),
+  seconds: z.number().optional().meta({ description: 'How much was filled or is missing' }),
 });
 
 /** Of a finished file of any kind. */

@@ -10,7 +10,7 @@ import { DEFAULT_SUBTITLES, SpokenLanguage, Subtitles } from './transcripts.ts';
 
 const TrackChoice = z.union(
   [z.int().min(0).max(999), z.string().regex(/^[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*$/)],
-  'must be an index from 0 or a BCP 47 / ISO 639 language',
+  'must be an index from 0, a BCP 47 / ISO 639 language or mix',
 );
 
 const ChannelChoice = z.union(
@@ -26,7 +26,7 @@ export type TimelineChoice = (typeof timelines)[number];
 const cut = {
   track: TrackChoice.optional().meta({
     description:
-      'Index among the audio tracks (0-based) or language; default: the default-flagged, else the first',
+      'Index among the audio tracks (0-based), language, or mix: all that can be decoded, on one clock, each at its level, limited to −1 dBTP. Default: the default-flagged, else the first, of those that can be decoded',
   }),
   start: z
     .number()
@@ -94,6 +94,10 @@ export const OutputRequest = z
       .optional()
       .meta({ description: 'Integrated loudness to reach, LUFS (EBU R128); implies normalize. Default −16' }),
     ...taken,
+    trimSilence: z.boolean().optional().meta({
+      description:
+        'Shorten pauses above 1 s to 0.5 s. Only with timeline audio, since the output has no clock then; chapters are left out. Default false',
+    }),
     acceptTruncated: z.boolean().optional().meta({
       description:
         'Of a file that was cut off take what is there, with a warning, instead of failing. Default false',
@@ -264,6 +268,8 @@ const Readable = z.object({
   end: z.number().optional().catch(undefined),
   channels: z.number().optional().catch(undefined),
   channel: z.unknown(),
+  timeline: z.unknown(),
+  trimSilence: z.unknown(),
   sampleRate: z.number().optional().catch(undefined),
 });
 
@@ -274,6 +280,7 @@ function outputFaults(output: unknown): OutputFault[] {
     return [];
   }
   const { format: name, bitrate, start = 0, end, channels, channel, sampleRate } = read.data;
+  const { timeline = name === 'voice' ? 'audio' : 'source', trimSilence } = read.data;
   const faults: OutputFault[] = [];
   if (end !== undefined && end <= start) {
     faults.push({ field: 'end', message: 'must be greater than start' });
@@ -287,6 +294,9 @@ function outputFaults(output: unknown): OutputFault[] {
   }
   if (channel !== undefined && channels === 2) {
     faults.push({ field: 'channels', message: 'must be 1 with channel, which is mono' });
+  }
+  if (trimSilence === true && timeline !== 'audio') {
+    faults.push({ field: 'trimSilence', message: 'needs timeline: audio, since the output has other seconds' });
   }
   if (name === 'voice' && channels === 2) {
     faults.push({ field: 'channels', message: 'must be 1 for voice' });

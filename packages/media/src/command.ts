@@ -65,6 +65,8 @@ export interface CommandInput {
   readonly demuxer: string;
   /** Its timestamp 0 on the source's clock; default: ffmpeg's beginning is second 0. */
   readonly zeroSeconds?: number;
+  /** The part that is read, counted from its first timestamp; default all. */
+  readonly part?: { readonly startSeconds: number; readonly seconds: number };
   /** Whether its video is wanted, which permits decoders besides those of audio; default false. */
   readonly withVideo?: boolean;
 }
@@ -115,6 +117,10 @@ function clockZero({ zeroSeconds }: CommandInput): string[] {
   return ['-seek_timestamp', '1', '-itsoffset', (zeroSeconds + 1e-6).toFixed(6)];
 }
 
+function partOf({ part }: CommandInput): string[] {
+  return part === undefined ? [] : ['-ss', part.startSeconds.toFixed(3), '-t', String(part.seconds)];
+}
+
 /** Absolute, since a sandbox has its own folder; after the prefix a colon names no protocol. */
 export function fileArgument(file: string): string {
   return `file:${resolve(file)}`;
@@ -142,7 +148,7 @@ export function composeArguments(command: Command): string[] {
     const threads = ['-thread_queue_size', '0', '-threads', '1'];
     composer
       .input(fileArgument(input.file))
-      .inputOptions(...inputGuards(input.demuxer), ...decoders, ...threads, ...clockZero(input));
+      .inputOptions(...inputGuards(input.demuxer), ...decoders, ...threads, ...clockZero(input), ...partOf(input));
   }
   if (command.graph !== undefined) composer.complexFilter(command.graph);
   for (const output of command.outputs) {

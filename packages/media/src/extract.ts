@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MediaFailure } from './failure.ts';
-import { type Job, onUniformSound } from './input-run.ts';
+import { type Job, onUniformSound, withMix } from './input-run.ts';
 import type { Loudness } from './loudness/normalise.ts';
 import { type Parallelism, renderWanted } from './parallel/render.ts';
 import { bubbleBitrate, type OutputPlan, planRecording, type RunChoice, VOICE_MIN_KBPS } from './plan.ts';
@@ -11,7 +11,9 @@ import type { RenderedFile } from './render.ts';
 import type { Rendition } from './rendition.ts';
 import type { MediaTools } from './run.ts';
 import { fitBubble, renderAnew, settle, TrackEnds, truncationOf, wholeOf } from './settle.ts';
+import { soundingTracks } from './silence.ts';
 import { progressReport } from './tool-output.ts';
+import { partsOf, usableTracks } from './track-choice.ts';
 
 type ProgressReport = ReturnType<typeof progressReport>;
 
@@ -68,6 +70,8 @@ export interface Extraction {
   readonly voice: ExtractedFile | null;
   /** Where the first output's track ends on the source's clock, counted: alike for any output. */
   readonly sourceSeconds: number;
+  /** If an output is silent: the other tracks with sound, by their index, as far as is known. */
+  readonly soundingTracks: readonly number[];
   /** What is missing of a truncated file that was accepted; null where nothing is. */
   readonly truncated: string | null;
 }
@@ -98,8 +102,8 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
     // Encoders run at 40 to 500 times real time: below real time the machine makes no progress.
     wallLimitMs: 10 * MINUTE + audioSeconds * 1000,
   };
-  const wanted = outputs.map(({ plan, path }) => rendition(plan, path));
-  const voiceRequest = voice && voiceRendition(voice, scratch);
+  const wanted = outputs.map((output, nth) => requestOf(output, join(scratch, `recording-${nth}`)));
+  const voiceRequest = voice && requestOf(voice, join(scratch, 'recording'));
   const all = [...wanted, ...(voiceRequest === undefined ? [] : [voiceRequest])];
   try {
     const truncated = await truncationOf(job);
@@ -108,7 +112,7 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
     }
     const report = progressReport(null, options.onProgress);
     options.onStep?.('extracting_audio');
-    const plans = all.map(({ plan }) => plan);
+    const plans = all.map(({ rendition }) => rendition.plan);
     const extraction = await onUniformSound(job, plans, (uniform) =>
       extract(uniform, { ...options, report }, wanted, voiceRequest),
     );
@@ -121,15 +125,21 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
   }
 }
 
-function isRun(choice: RunChoice | undefined): choice is RunChoice {
-  return choice !== undefined && (choice.split || choice.trimSilence);
+/** A file that is wanted, and what is made of the source for it. */
+interface Request extends WantedFile {
+  /** How a recording becomes the file; undefined if the rendition is the file itself. */
+  readonly run: RunChoice | undefined;
+  readonly rendition: Rendition;
 }
 
-function voiceRendition(
-  { plan, path, run }: NonNullable<ExtractOptions['voice']>,
-  scratch: string,
-): Rendition {
-  return isRun(run) ? rendition(planRecording(plan), join(scratch, 'recording')) : rendition(plan, path);
+/** @param recording where its recording is written, if it takes one */
+function requestOf(
+  { plan, path, run = { split: false, trimSilence: plan.trimSilence } }: WantedFile & { run?: RunChoice },
+  recording: string,
+): Request {
+  return run.split || run.trimSilence
+    ? { plan, path, run, rendition: rendition(planRecording(plan), recording) }
+    : { plan, path, run: undefined, rendition: rendition(plan, path) };
 }
 
 function rendition(plan: OutputPlan, path: string): Rendition {
@@ -152,16 +162,26 @@ interface Stage {
 /** A levelled output against all others: it is measured, encoded and measured again. */
 const LEVELLED_WEIGHT = 3;
 
-/** A levelled output has its own gain, a voice message the first one's; others share a decode. */
+/**
+ * A levelled output has its own gain, a voice message the first one's; others share a decode, of the
+ * source or of a mix.
+ */
 function stagesOf(wanted: readonly Rendition[], voice: Rendition | undefined): Stage[] {
   const withVoice = (rendition: Rendition): Rendition[] =>
     voice !== undefined && rendition === wanted[0] ? [rendition, voice] : [rendition];
   const plain = wanted.filter(({ plan }) => plan.loudnessLufs === null).flatMap(withVoice);
   const levelled = wanted.filter(({ plan }) => plan.loudnessLufs !== null);
+  const together = [plain.filter((each) => !isMix(each)), plain.filter(isMix)];
   return [
-    ...(plain.length === 0 ? [] : [{ renditions: plain, loudnessLufs: null }]),
+    ...together
+      .filter((renditions) => renditions.length > 0)
+      .map((renditions) => ({ renditions, loudnessLufs: null })),
     ...levelled.map((each) => ({ renditions: withVoice(each), loudnessLufs: each.plan.loudnessLufs })),
   ];
+}
+
+function isMix({ plan: { track } }: Rendition): boolean {
+  return track.mixed !== undefined;
 }
 
 interface Made {
@@ -172,43 +192,69 @@ interface Made {
 async function extract(
   job: Job,
   options: ExtractOptions & { readonly report: ProgressReport },
-  wanted: readonly Rendition[],
-  voiceRequest: Rendition | undefined,
+  wanted: readonly Request[],
+  voice: Request | undefined,
 ): Promise<Omit<Extraction, 'truncated'>> {
-  const { voice, outputs, report } = options;
+  const { outputs, report } = options;
   const ends = new TrackEnds(job);
   const made = new Map<Rendition, Made>();
-  const stages = stagesOf(wanted, voiceRequest);
+  const stages = stagesOf(
+    wanted.map(({ rendition }) => rendition),
+    voice?.rendition,
+  );
+  const runs = [...wanted, ...(voice === undefined ? [] : [voice])].filter(({ run }) => run !== undefined);
   const weights = stages.map(({ loudnessLufs }) => (loudnessLufs === null ? 1 : LEVELLED_WEIGHT));
-  const whole = weights.reduce((sum, weight) => sum + weight, 0) / (isRun(voice?.run) ? 0.5 : 1);
+  const whole = weights.reduce((sum, weight) => sum + weight, 0) / (runs.length > 0 ? 0.5 : 1);
+  const mixJob = await jobOfMix(job, stages);
   let before = 0;
   for (const [nth, stage] of stages.entries()) {
     const after = before + (weights[nth] ?? 0) / whole;
     const expected = stage.renditions.map(({ plan }) => plan.expectedSeconds ?? 0);
     const part = report.part(before, after, Math.max(...expected) || null);
-    await renderStage(job, stage, { ...options, report: part, ends }, made);
+    const source = stage.renditions.some(isMix) ? mixJob : job;
+    await renderStage(source, stage, { ...options, report: part, ends }, made);
     before = after;
   }
-  const done = (request: Rendition): Made => {
-    const found = made.get(request);
+  const finished = async (request: Request): Promise<ExtractedFile> => {
+    const found = made.get(request.rendition);
     if (found === undefined) throw new Error('a run made fewer files than were asked for');
-    return found;
+    const nth = runs.indexOf(request);
+    const part = report.part(
+      0.5 + nth / runs.length / 2,
+      0.5 + (nth + 1) / runs.length / 2,
+      request.plan.expectedSeconds,
+    );
+    return finish(job, request, found, part);
   };
+  const files: ExtractedFile[] = [];
+  for (const request of wanted) files.push(await finished(request));
   const extraction = {
-    files: wanted.map((request) => describe(request.plan, done(request).file, done(request).loudness)),
-    voice:
-      voiceRequest === undefined || voice === undefined
-        ? null
-        : await finishVoice(
-            job,
-            voice,
-            done(voiceRequest).file,
-            report.part(0.5, 1, voice.plan.expectedSeconds),
-          ),
+    files,
+    voice: voice === undefined ? null : await finished(voice),
     sourceSeconds: await ends.of(outputs[0].plan),
+    soundingTracks: await tracksBeside(job, files, outputs),
   };
   report.done();
   return extraction;
+}
+
+/** Where a caller finds the sound that an output has not. */
+async function tracksBeside(
+  job: Job,
+  files: readonly ExtractedFile[],
+  outputs: ExtractOptions['outputs'],
+): Promise<number[]> {
+  const silent = outputs.filter((_, nth) => files[nth]?.warnings.includes('SILENT'));
+  const heard = silent.flatMap(({ plan }) => partsOf(plan.track).map(({ index }) => index));
+  const others = usableTracks(job.probe).filter(({ index }) => !heard.includes(index));
+  return silent.length === 0 || others.length === 0 ? [] : soundingTracks(job, others);
+}
+
+/** The job whose source is the mix of tracks that is asked for; otherwise the job itself. */
+async function jobOfMix(job: Job, stages: readonly Stage[]): Promise<Job> {
+  const plans = stages.flatMap(({ renditions }) => renditions.filter(isMix).map(({ plan }) => plan));
+  const [first] = plans;
+  return first === undefined ? job : withMix(job, first.track, plans);
 }
 
 interface StageOptions extends Pick<ExtractOptions, 'parallel' | 'onStep'> {
@@ -247,30 +293,33 @@ async function renderStage(
   }
 }
 
-/** The voice message as it was rendered, or the run of notes of its recording. */
-async function finishVoice(
+/** The file as it was rendered, or what is made of its recording. */
+async function finish(
   job: Job,
-  { plan, path, run }: NonNullable<ExtractOptions['voice']>,
-  made: RenderedFile,
+  { plan, path, run }: Request,
+  { file: made, loudness }: Made,
   report: ProgressReport,
 ): Promise<ExtractedFile> {
-  if (!isRun(run)) return describe(plan, made, null);
+  if (run === undefined) return describe(plan, made, loudness);
   const onSeconds = report.phase(0, 0.9);
+  const { encode } = plan;
+  const mustFit = run.split || encode.bubbleKbps !== null;
   const { renderNotes } = await import('./notes/run.ts');
   const { file, parts } = await renderNotes(job, made.path, run, path, async (pcm, target, bitrate) => {
-    const seconds = pcm.samples / plan.encode.sampleRate;
-    const wantedKbps = plan.encode.bubbleKbps ?? plan.encode.bitrateKbps ?? VOICE_MIN_KBPS;
+    const seconds = pcm.samples / encode.sampleRate;
+    const wantedKbps = encode.bubbleKbps ?? encode.bitrateKbps ?? VOICE_MIN_KBPS;
+    const isFitted = mustFit && bitrate === 'fitting';
     const request: Rendition = {
       ...rendition(plan, target),
       mode: 'encode',
-      bitrateKbps: bitrate === 'full' ? wantedKbps : Math.min(wantedKbps, bubbleBitrate(seconds)),
-      pcm: { path: pcm.path, sourceSeconds: seconds, filledSeconds: made.filledSeconds },
+      bitrateKbps: isFitted ? Math.min(wantedKbps, bubbleBitrate(seconds)) : (encode.bubbleKbps ?? encode.bitrateKbps),
+      pcm: { path: pcm.path, sourceSeconds: seconds, filledSeconds: made.filledSeconds, gapSeconds: 0 },
     };
-    const file = await renderAnew(job, request, bitrate === 'full' ? onSeconds : undefined);
-    return bitrate === 'full' ? file : fitBubble(job, request, file, wantedKbps);
+    const file = await renderAnew(job, request, isFitted ? undefined : onSeconds);
+    return isFitted ? fitBubble(job, request, file, wantedKbps) : file;
   });
   return {
-    ...describe(plan, file, null),
+    ...describe(plan, file, loudness),
     warnings: made.warnings,
     fitsVoiceBubble: parts.every((part) => part.fitsVoiceBubble),
     parts,

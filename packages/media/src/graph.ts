@@ -1,7 +1,17 @@
 /** The filter graph of an encode: from the chosen track to one branch for each output (pure). */
-import { hearingChains, labelFilters, layoutFilters, layoutOf, mayExceed, mixFilters } from './mixing.ts';
+import {
+  hearingChains,
+  labelFilters,
+  layoutFilters,
+  layoutOf,
+  mayExceed,
+  mixFilters,
+  sidesFilter,
+} from './mixing.ts';
 import type { OutputPlan } from './plan.ts';
-import { clockFilter, FILL_FILTER } from './timeline.ts';
+import type { AudioTrack } from './probe.ts';
+import { clockFilter, continuousFilter, FILL_FILTER } from './timeline.ts';
+import { partsOf } from './track-choice.ts';
 
 /** One constant gain, and a limiter for the peaks that it would lift over the ceiling. */
 export interface Gain {
@@ -75,8 +85,8 @@ export function filterGraph(
   const isUniform = decoded.uniform !== undefined;
   const legs = branches.map((branch, index) => {
     const { timeline, trim } = branch.plan;
-    const fill = timeline === 'source' ? [FILL_FILTER] : [];
-    const filters = [...fill, ...trimFilters(trim), RESTAMP, ...branchFilters(branch, isUniform)];
+    const cut = timeline === 'source' ? filledFilters(trim) : trimFilters(trim);
+    const filters = [...cut, RESTAMP, ...branchFilters(branch, isUniform)];
     return { index, leg: filters.join(',') };
   });
   const chains: string[] = [];
@@ -84,7 +94,8 @@ export function filterGraph(
     const ofTrack = legs.filter(({ index }) => branches[index]?.plan.track.streamIndex === track.streamIndex);
     const numbers = [...new Set(ofTrack.map(({ index }) => clocks[index] ?? 0))];
     const labels = isUniform ? [] : labelFilters(track);
-    const source = `[${decodedFrom(decoded, track)}]${labels.map((filter) => `${filter},`).join('')}`;
+    const prepared = [...labels, ...continuousFilter(track)].map((filter) => `${filter},`).join('');
+    const source = `[${decodedFrom(decoded, track)}]${prepared}`;
     const sources = split(source, numbers, 'clock', chains);
     for (const [nth, number] of numbers.entries()) {
       const ofClock = ofTrack.filter(({ index }) => clocks[index] === number);
@@ -108,33 +119,60 @@ export function filterGraph(
 
 type Sound = Pick<OutputPlan, 'track' | 'encode'>;
 
-/** Each track that the plans use, once. */
-export function tracksOf(plans: readonly Pick<OutputPlan, 'track'>[]): OutputPlan['track'][] {
+/** Each track that the plans use, once; a mix is one. */
+export function tracksOf(plans: readonly Pick<OutputPlan, 'track'>[]): AudioTrack[] {
   const tracks = new Map(plans.map(({ track }) => [track.streamIndex, track]));
   return [...tracks.values()];
 }
 
+/** Each track of the file that the plans use, once, also in a mix. */
+export function sourcesOf(plans: readonly Pick<OutputPlan, 'track'>[]): AudioTrack[] {
+  return tracksOf(plans.flatMap((plan) => partsOf(plan.track)).map((track) => ({ track })));
+}
+
 /**
- * Each track at its own rate, with the most channels that a plan takes, mixed without a limiter.
- * Its filters keep no state, so they may be rebuilt at any frame. Earlier audio moves to second 0,
- * as in {@link clockFilter}.
- * @returns a graph with an output pad for each track, in the order of {@link tracksOf}
+ * Each track of the file at its own rate, with the most channels that a plan takes, mixed down
+ * without a limiter. Its filters keep no state, so they may be rebuilt at any frame. Earlier audio
+ * moves to second 0, as in {@link clockFilter}.
+ * @returns a graph with an output pad for each track, in the order of {@link sourcesOf}
  */
 export function uniformGraph(plans: readonly Sound[]): string {
-  const chains = tracksOf(plans).map((track, nth) => {
-    const layout = layoutOf(channelsTaken(plans, track));
-    const mix = `aresample=${track.sampleRate},aformat=sample_fmts=flt:channel_layouts=${layout}`;
-    return `[0:${track.streamIndex}]asetpts='max(PTS,0)',${mix}[out${nth}]`;
-  });
+  const chains = sourcesOf(plans).map(
+    (track, nth) => `[0:${track.streamIndex}]${uniformFilters(plans, track)}[out${nth}]`,
+  );
   return chains.join(';');
 }
 
-/** The most channels that a plan takes of the track. Of two, both: their mean is made of samples. */
-export function channelsTaken(
-  plans: readonly Sound[],
-  { streamIndex, channels }: OutputPlan['track'],
-): number {
-  const ofTrack = plans.filter(({ track }) => track.streamIndex === streamIndex);
+function uniformFilters(plans: readonly Sound[], track: AudioTrack): string {
+  const layout = layoutOf(channelsTaken(plans, track));
+  return `asetpts='max(PTS,0)',aresample=${track.sampleRate},aformat=sample_fmts=flt:channel_layouts=${layout}`;
+}
+
+/**
+ * The tracks of a mix, put on one clock with silence where they have none, and added up at their
+ * own levels without a limiter. It begins where the first of them does.
+ * @returns a graph with the output pad `[out0]`
+ */
+export function mixGraph(decoded: Decoded, mix: AudioTrack, plans: readonly Sound[]): string {
+  const parts = partsOf(mix);
+  const chains = parts.map((part, nth) => {
+    const labels = decoded.uniform === undefined ? labelFilters(part) : [];
+    const clocked = [...labels, clockFilter(null), FILL_FILTER, ...sidesFilter(part, mix)];
+    return `[${decodedFrom(decoded, part)}]${[...clocked, uniformFilters(plans, mix)].join(',')}[part${nth}]`;
+  });
+  const pads = parts.map((_, nth) => `[part${nth}]`).join('');
+  const sum = `amix=inputs=${parts.length}:normalize=0:duration=longest`;
+  return [...chains, `${pads}${sum},atrim=start=${mix.startSeconds}[out0]`].join(';');
+}
+
+/**
+ * The most channels that a plan takes of the track, also in a mix. Of two, both: their mean is made
+ * of samples.
+ */
+export function channelsTaken(plans: readonly Sound[], { streamIndex, channels }: AudioTrack): number {
+  const ofTrack = plans.filter(({ track }) =>
+    [track, ...partsOf(track)].some((part) => part.streamIndex === streamIndex),
+  );
   return Math.max(channels === 2 ? 2 : 1, ...ofTrack.map(({ encode }) => encode.channels));
 }
 
@@ -150,6 +188,21 @@ function trimFilters(trim: OutputPlan['trim']): string[] {
   if (trim === null) return [];
   const end = trim.endSeconds === null ? '' : `:end=${trim.endSeconds}`;
   return [`atrim=start=${trim.startSeconds}${end}`];
+}
+
+/**
+ * The same with gaps filled. Cut at the start first, so that nothing is filled for a clip before it
+ * begins; at the end last, since what follows a gap is what shows it.
+ */
+function filledFilters(trim: OutputPlan['trim']): string[] {
+  if (trim === null) return [FILL_FILTER];
+  const { startSeconds, endSeconds } = trim;
+  const start = startSeconds === 0 ? [] : [...trimFilters({ startSeconds, endSeconds: null }), fromZero(startSeconds)];
+  return [...start, FILL_FILTER, ...trimFilters({ startSeconds: 0, endSeconds: endSeconds && endSeconds - startSeconds })];
+}
+
+function fromZero(startSeconds: number): string {
+  return `asetpts='PTS-round(${startSeconds}/TB)'`;
 }
 
 /** A stretch of the encoder's input: samples of one channel; without an end, to the end. */

@@ -41,7 +41,7 @@ export interface MediaOptions {
 export interface Output {
   /** The target, in an existing folder. It replaces an existing file once it is complete. */
   readonly path: string;
-  readonly format: 'mp3' | 'aac' | 'm4a' | 'flac' | 'wav' | 'ogg' | 'opus' | 'voice' | 'waveform';
+  readonly format: 'mp3' | 'aac' | 'm4a' | 'm4b' | 'flac' | 'wav' | 'ogg' | 'opus' | 'voice' | 'waveform';
   readonly quality?: 'low' | 'medium' | 'high' | 'extreme';
   /** `192k` */
   readonly bitrate?: string;
@@ -49,13 +49,16 @@ export interface Output {
   readonly normalize?: boolean;
   /** LUFS */
   readonly loudness?: number;
-  /** Index among the audio tracks, from 0, or a language. */
+  /** Index among the audio tracks, from 0, a language, or `mix`: all of them. */
   readonly track?: number | string;
   /** Seconds. */
   readonly start?: number;
   /** Seconds. */
   readonly end?: number;
   readonly timeline?: 'source' | 'audio';
+  /** Needs `timeline: 'audio'`. */
+  readonly trimSilence?: boolean;
+  readonly channel?: 'left' | 'right' | number;
   readonly acceptTruncated?: boolean;
   readonly channels?: 1 | 2;
   /** Hz */

@@ -6,10 +6,10 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { accessOf, type Command, type CommandInput, composeArguments } from './command.ts';
 import { blameInput, MediaFailure } from './failure.ts';
-import { tracksOf, type UniformStreams, uniformGraph } from './graph.ts';
+import { mixGraph, sourcesOf, type UniformStreams, uniformGraph } from './graph.ts';
 import { uniformBytes } from './output-size.ts';
 import type { OutputPlan } from './plan.ts';
-import type { Probe } from './probe.ts';
+import type { AudioTrack, Probe } from './probe.ts';
 import { type MediaTools, type RunLimits, runFfmpeg } from './run.ts';
 import { graphReader } from './tool-output.ts';
 
@@ -124,19 +124,34 @@ export async function onUniformSound<T>(
 }
 
 async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise<Job> {
-  const file = join(job.scratch, 'uniform.mov');
-  const streams = tracksOf(plans).map(({ streamIndex }) => streamIndex);
+  // Its filters keep no state.
+  return decodedFirst({ ...job, takesChanges: true }, sourcesOf(plans), plans, uniformGraph(plans));
+}
+
+/** The same with a mix of tracks as what is decoded, made once for all plans that take it. */
+export async function withMix(job: Job, mix: AudioTrack, plans: readonly OutputPlan[]): Promise<Job> {
+  return decodedFirst(job, [mix], plans, mixGraph(job, mix, plans));
+}
+
+/** Decodes what a graph makes into one file, of which plans are made instead of the source. */
+async function decodedFirst(
+  job: Job,
+  tracks: readonly AudioTrack[],
+  plans: readonly OutputPlan[],
+  graph: string,
+): Promise<Job> {
+  const streams = tracks.map(({ streamIndex }) => streamIndex);
+  const file = join(job.scratch, `decoded${streams.join('_')}.mov`);
   const untilSeconds = uniformEnd(job, plans);
-  const roomBytes = uniformBytes(plans, { ...job.probe, maxAudioSeconds: untilSeconds });
+  const roomBytes = uniformBytes(tracks, plans, { ...job.probe, maxAudioSeconds: untilSeconds });
   await job.makeRoom?.(roomBytes);
   // It holds all tracks.
   const maxOutputBytes = Math.max(job.maxOutputBytes, roomBytes);
-  const steady = { ...job, takesChanges: true };
   await runOnInput(
-    { ...steady, maxOutputBytes },
+    { ...job, maxOutputBytes },
     {
-      inputs: [inputOf(job)],
-      graph: uniformGraph(plans),
+      inputs: inputsOf(job),
+      graph,
       outputs: [
         {
           file,
@@ -154,10 +169,10 @@ async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise
   if ((await stat(file)).size >= maxOutputBytes) {
     throw new MediaFailure(
       'EXTRACTION_FAILED',
-      `the audio changes its sample rate or channels, and would take more than ${maxOutputBytes} bytes uncompressed`,
+      `the audio has to be decoded first, and would take more than ${maxOutputBytes} bytes uncompressed`,
     );
   }
-  return { ...steady, uniform: { input: { file, demuxer: 'mov', zeroSeconds: 0 }, streams } };
+  return { ...job, takesChanges: true, uniform: { input: { file, demuxer: 'mov', zeroSeconds: 0 }, streams } };
 }
 
 /** Seconds of the source to decode: just past the last plan's end, or past the longest accepted. */

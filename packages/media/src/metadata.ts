@@ -33,7 +33,7 @@ export async function writeMetadata(
   { plan, path, isBare }: { readonly plan: OutputPlan; readonly path: string; readonly isBare: boolean },
   place: number,
 ): Promise<{ file: string | null; options: string[] }> {
-  const { format, track, preserveMetadata, trim } = plan;
+  const { format, track, preserveMetadata, trim, trimSilence } = plan;
   const streamTags = ['-map_metadata:s', '-1'];
   if (!preserveMetadata || !format.keeps.tags || isBare) {
     return { file: null, options: ['-map_metadata', '-1', ...streamTags, '-map_chapters', '-1'] };
@@ -41,7 +41,9 @@ export async function writeMetadata(
   const cover = format.keeps.cover ? job.probe.cover : null;
   const inTag = format.muxer === 'ogg' && cover !== null ? await readCover(job, cover) : null;
   const file = join(job.scratch, `${basename(path)}.ffmetadata`);
-  await writeFile(file, metadataFile(job.probe, track.tags, format, trim, inTag));
+  // Chapters have no place in audio without its pauses.
+  const kept = trimSilence ? { ...job.probe, chapters: [] } : job.probe;
+  await writeFile(file, metadataFile(kept, track.tags, format, trim, inTag));
   const options = [
     '-map_metadata',
     String(place),

@@ -64,6 +64,11 @@ function panTo(channels: number, mix: string): string {
   return [`pan=${layoutOf(channels)}`, ...each].join('|');
 }
 
+/** One channel on both sides at its own level: ffmpeg's mix would lower it by 3 dB. */
+export function sidesFilter(from: Labels, to: Labels): string[] {
+  return from.channels === 1 && to.channels === 2 ? [panTo(2, 'c0')] : [];
+}
+
 const FLOAT = 'sample_fmts=fltp';
 const MEAN = '0.5*c0+0.5*c1';
 
@@ -157,11 +162,21 @@ export function hearingChains(
   ];
 }
 
+/** Measures a stream's peak for {@link hasSound}. */
+export function peakFilter(number: number): string {
+  return `volumedetect@all${number}`;
+}
+
+/** undefined: nothing of it was decoded. */
+export function hasSound(stderr: string, number: number): boolean | undefined {
+  const peak = levelsIn(stderr, number).get('max all');
+  return peak === undefined ? undefined : peak >= SILENT_DB;
+}
+
 const LEVEL = /^\[volumedetect@([a-z]+)(\d+) @ \w+\] (mean|max)_volume: (\S+) dB$/gm;
 
-/** What a run's log says of an output. */
-export function heardOf(sound: Sound, stderr: string, clock: number): Heard {
-  const levels = new Map(
+function levelsIn(stderr: string, clock: number): Map<string, number> {
+  return new Map(
     [...stderr.matchAll(LEVEL)]
       .filter(([, , number]) => Number(number) === clock)
       .map(([, name, , kind, db]) => [
@@ -169,6 +184,11 @@ export function heardOf(sound: Sound, stderr: string, clock: number): Heard {
         Number(db) <= FLOOR_DB ? Number.NEGATIVE_INFINITY : Number(db),
       ]),
   );
+}
+
+/** What a run's log says of an output. */
+export function heardOf(sound: Sound, stderr: string, clock: number): Heard {
+  const levels = levelsIn(stderr, clock);
   const peaks = ['all', 'left', 'right'].flatMap((name) => levels.get(`max ${name}`) ?? []);
   // Of a part that is not there, nothing is said.
   if (peaks.length === 0) return UNHEARD;

@@ -1,8 +1,8 @@
 /** Estimates from a plan how much disk space making an output may take. */
-import { channelsTaken, tracksOf } from './graph.ts';
+import { channelsTaken, sourcesOf } from './graph.ts';
 import { mostParts } from './parallel/parts.ts';
 import type { OutputPlan, RunChoice } from './plan.ts';
-import type { Probe } from './probe.ts';
+import type { AudioTrack, Probe } from './probe.ts';
 
 const MIB = 1024 * 1024;
 
@@ -51,7 +51,8 @@ export function roomFor(plan: OutputPlan, source: Source): number {
   // While a loudness is tried, the best attempt is kept beside the next one and their PCM.
   const [kept, pcm] = plan.loudnessLufs === null ? [0, 0] : [1, pcmBytesOf(plan, source)];
   const files = isInParts ? FILES_IN_PARTS : plan.formatName === 'voice' ? FILES_OF_VOICE : 1;
-  return Math.ceil((bytes + cover + TAGS_BYTES) * (files + kept) + pcm);
+  const recording = roomForRun(plan, { split: false, trimSilence: plan.trimSilence }, source);
+  return Math.ceil((bytes + cover + TAGS_BYTES) * (files + kept) + pcm + recording);
 }
 
 /** Of the output as uncompressed audio, which levelling writes. */
@@ -60,8 +61,9 @@ export function pcmBytesOf(plan: OutputPlan, source: Source): number {
   return secondsOf(plan, source) * channels * sampleRate * LEVELLED_SAMPLE_BYTES;
 }
 
-/** Of these plans' tracks as uniform audio, in samples of 32 bits, up to `maxAudioSeconds`. */
+/** Of tracks of the plans as uniform audio, in samples of 32 bits, up to `maxAudioSeconds`. */
 export function uniformBytes(
+  tracks: readonly AudioTrack[],
   plans: readonly OutputPlan[],
   {
     sizeBytes,
@@ -69,7 +71,7 @@ export function uniformBytes(
     maxAudioSeconds,
   }: Pick<Probe, 'sizeBytes' | 'durationSeconds'> & Pick<Source, 'maxAudioSeconds'>,
 ): number {
-  const ofTracks = tracksOf(plans).map((track) => {
+  const ofTracks = tracks.map((track) => {
     const declared = track.declaredSeconds ?? durationSeconds ?? sizeBytes / FEWEST_BYTES_PER_SECOND;
     const seconds = Math.min(maxAudioSeconds, track.startSeconds + declared);
     return seconds * track.sampleRate * channelsTaken(plans, track) * UNIFORM_SAMPLE_BYTES;
@@ -79,13 +81,12 @@ export function uniformBytes(
 
 const UNIFORM_SAMPLE_BYTES = 4;
 
-/** Of a run of voice notes besides its own file: the recording, and its shortened copy. */
-export function roomForRun(voice: OutputPlan, { split, trimSilence }: RunChoice, source: Source): number {
-  return split || trimSilence ? pcmBytesOf(voice, source) * FILES_OF_RECORDING : 0;
+/** Of an output without long pauses, or a run of voice notes: its recording, shortened as well. */
+export function roomForRun(plan: OutputPlan, { split, trimSilence }: RunChoice, source: Source): number {
+  return split || trimSilence ? pcmBytesOf(plan, source) * FILES_OF_RECORDING : 0;
 }
 
-/** For both, two thirds of a levelled one's size each, and a margin. */
-const FILES_OF_RECORDING = 1.5;
+const FILES_OF_RECORDING = 2;
 
 function secondsOf({ expectedSeconds, trim }: OutputPlan, { sizeBytes, maxAudioSeconds }: Source): number {
   const requestedSeconds = (trim?.endSeconds ?? Number.POSITIVE_INFINITY) - (trim?.startSeconds ?? 0);

@@ -73,6 +73,8 @@ export interface OutputPlan {
   /** Integrated loudness to reach, LUFS; null: the loudness stays as it is. */
   readonly loudnessLufs: number | null;
   readonly timeline: TimelineChoice;
+  /** Whether pauses above 1 s become 0.5 s. */
+  readonly trimSilence: boolean;
   /** Whether a truncated file is accepted. */
   readonly acceptTruncated: boolean;
   readonly preserveMetadata: boolean;
@@ -134,6 +136,7 @@ function planWaveform(wanted: WaveformRequest, probe: Probe): OutputPlan {
     trim,
     loudnessLufs: null,
     timeline: timelineOf(wanted),
+    trimSilence: false,
     acceptTruncated: false,
     preserveMetadata: false,
     samplesPerPixel: Math.max(1, Math.round(track.sampleRate / wanted.pixelsPerSecond)),
@@ -176,6 +179,7 @@ export function planOutput(output: OutputRequest, probe: Probe): OutputPlan {
     trim,
     loudnessLufs: output.normalize ? (output.loudness ?? DEFAULT_LOUDNESS_LUFS) : null,
     timeline: timelineOf(output),
+    trimSilence: output.trimSilence ?? false,
     acceptTruncated: output.acceptTruncated ?? false,
     preserveMetadata: output.preserveMetadata,
     samplesPerPixel: null,
@@ -203,16 +207,13 @@ export function planVoiceRendition(output: OutputRequest, probe: Probe): OutputP
   );
 }
 
-/** What a run of voice notes is made of: one note before encoding (packages/media/src/notes). */
-export function planRecording(voice: OutputPlan): OutputPlan {
-  const encode = {
-    ...voice.encode,
-    encoder: 'pcm_s16le',
-    bitrateKbps: null,
-    bitDepth: 16,
-    bubbleKbps: null,
-  } as const;
-  return { ...voice, formatName: 'wav', format: formatOf('wav'), copy: null, encode };
+/** What is shortened or cut into notes before it is encoded (packages/media/src/notes). */
+export function planRecording(plan: OutputPlan): OutputPlan {
+  const { bitDepth } = plan.encode;
+  const encoder = bitDepth === 24 ? 'pcm_s24le' : 'pcm_s16le';
+  const encode = { ...plan.encode, encoder, bitrateKbps: null, bitDepth: bitDepth ?? 16, bubbleKbps: null };
+  const wav = { formatName: 'wav', format: formatOf('wav'), copy: null, encode } as const;
+  return { ...plan, ...wav, trimSilence: false, preserveMetadata: false };
 }
 
 type AnyRequest = OutputRequest | WaveformRequest | TranscriptRequest;
@@ -349,6 +350,7 @@ function planCopy(
   const needsDecode =
     output.copy === 'never' ||
     output.normalize ||
+    output.trimSilence === true ||
     output.start !== undefined ||
     output.end !== undefined ||
     (timelineOf(output) === 'source' && track.startSeconds > CLOCK_TOLERANCE_SECONDS) ||

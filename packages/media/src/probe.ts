@@ -37,6 +37,10 @@ export interface AudioTrack {
   /** The track's length by the container; null if missing or only estimated. */
   readonly declaredSeconds: number | null;
   readonly tags: Tags;
+  /** Of a mix: the tracks that it is made of; default it is a track of the file. */
+  readonly mixed?: readonly AudioTrack[];
+  /** Whether its samples follow each other whatever their timestamps say; default false. */
+  readonly isContinuous?: boolean;
 }
 
 interface Chapter {

@@ -22,6 +22,8 @@ export interface RenderedFile extends Heard {
   readonly sourceSeconds: number | null;
   /** Silence that was inserted. */
   readonly filledSeconds: number;
+  /** What was missing between its samples, by their timestamps, filled or not. */
+  readonly gapSeconds: number;
   /** What a copy's packets hold, whatever their timestamps; otherwise the duration. */
   readonly heldSeconds: number;
   readonly packets: number;
@@ -83,7 +85,7 @@ export async function render(
     const file = await measureRendition(job, rendition, counts, endSeconds);
     const onClock =
       rendition.mode === 'copy'
-        ? { sourceSeconds: endOfCopy(job, endSeconds), filledSeconds: 0 }
+        ? { sourceSeconds: endOfCopy(job, endSeconds), filledSeconds: 0, gapSeconds: 0 }
         : clockOf(job, rendition, stderr, file.durationSeconds, clock);
     const isDecoded = rendition.mode === 'encode' && rendition.pcm === null;
     const heard = isDecoded ? heardOf(rendition.plan, stderr, clock) : UNHEARD;
@@ -163,15 +165,16 @@ export function clockOf(
   stderr: string,
   durationSeconds: number,
   clock = 0,
-): { sourceSeconds: number; filledSeconds: number } {
+): Pick<RenderedFile, 'filledSeconds' | 'gapSeconds'> & { sourceSeconds: number } {
   if (pcm !== null) return pcm;
   const { track, timeline } = plan;
   const samples = decodedSamples(stderr, decodedFrom(job, track));
-  if (samples === undefined) return { sourceSeconds: durationSeconds, filledSeconds: 0 };
+  if (samples === undefined) return { sourceSeconds: durationSeconds, filledSeconds: 0, gapSeconds: 0 };
   const missing = filledSamples(stderr, samples, clock) / track.sampleRate;
   return {
     sourceSeconds: samples / track.sampleRate + missing,
     filledSeconds: timeline === 'source' ? missing : 0,
+    gapSeconds: missing,
   };
 }
 
@@ -184,7 +187,7 @@ export async function measureRendition(
   { plan, path, mode, leadSamples = 0 }: Rendition,
   statistics: TrackStatistics | undefined,
   endSeconds?: number,
-): Promise<Omit<RenderedFile, 'sourceSeconds' | 'filledSeconds' | 'isInForm' | keyof Heard>> {
+): Promise<Omit<RenderedFile, keyof ReturnType<typeof clockOf> | 'isInForm' | keyof Heard>> {
   const { size: sizeBytes } = await stat(path);
   if (statistics === undefined || statistics.packets === 0) {
     // Silence has no words, which does not fail a job.

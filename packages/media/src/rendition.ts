@@ -13,6 +13,8 @@ export interface LevelledPcm {
   readonly sourceSeconds: number;
   /** Silence that was put in. */
   readonly filledSeconds: number;
+  /** What was missing between samples, by their timestamps. */
+  readonly gapSeconds: number;
 }
 
 export interface Rendition {

@@ -2,7 +2,7 @@
 import { FormatName, qualities } from 'soundpost-contract/formats';
 import { OutputRequest, TranscriptRequest } from 'soundpost-contract/output-request';
 import { DECODER_FAMILIES } from './command.ts';
-import { filterGraph, stretchFilters } from './graph.ts';
+import { filterGraph, mixGraph, stretchFilters } from './graph.ts';
 import { UNIFORM_ENCODER, UNIFORM_MUXER } from './input-run.ts';
 import { ebur128 } from './loudness/measure.ts';
 import { type OutputPlan, planAny, planOutput } from './plan.ts';
@@ -83,6 +83,12 @@ const SOURCE: Probe = {
 
 const UNNAMED: Probe = { ...SOURCE, tracks: [{ ...SOURCE.tracks[0], channels: 2, layout: null }] };
 
+/** With one that is mono. */
+const TWO_TRACKS: Probe = {
+  ...SOURCE,
+  tracks: [...SOURCE.tracks, { ...SOURCE.tracks[0], index: 1, streamIndex: 1, channels: 1, layout: 'mono' }],
+};
+
 export function requirements(): Requirements {
   const sounds = FormatName.options.flatMap((format) =>
     qualities.map((quality) =>
@@ -95,11 +101,12 @@ export function requirements(): Requirements {
     planOutput(OutputRequest.parse({ format: 'voice' }), UNNAMED),
     planAny(TranscriptRequest.parse({ format: 'transcript', name: 'words' }), SOURCE),
   ];
+  const mix = planOutput(OutputRequest.parse({ format: 'mp3', track: 'mix' }), TWO_TRACKS);
   return {
     encoders: distinct([...plans.map(({ encode }) => encode.encoder), UNIFORM_ENCODER]),
     muxers: distinct([...plans.map(({ format }) => format.muxer), ...OTHER_MUXERS]),
     demuxers: distinct([...containers.map(({ demuxer }) => demuxer), ...OTHER_DEMUXERS, ...INNER_DEMUXERS]),
-    filters: distinct(plans.flatMap(filtersOf)),
+    filters: distinct([...plans.flatMap(filtersOf), ...filtersIn(mixGraph({}, mix.track, [mix]))]),
     protocols: PROTOCOLS,
     decoders: Object.fromEntries(
       Object.entries(DECODER_FAMILIES).map(([family, names]) => [family, names.split(',')]),
@@ -119,6 +126,10 @@ function filtersOf(plan: OutputPlan): string[] {
     [[ebur128('true')], [stretched]].map((last) => ({ plan: wanted, gain, last })),
     [wanted],
   );
+  return filtersIn(graph);
+}
+
+function filtersIn(graph: string): string[] {
   const filters = graph.replaceAll(/\[[^\]]*\]|'[^']*'/g, '').split(/[,;]/);
   return filters.map((filter) => filter.split(/[=@]/)[0] ?? '');
 }

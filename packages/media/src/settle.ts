@@ -1,17 +1,21 @@
 /** Whether a file is what was requested, and another one where it is not. */
 
 import type { CommandInput } from './command.ts';
-import { inputOf, type Job, runOnInput } from './input-run.ts';
+import { AS_IT_IS, filterGraph } from './graph.ts';
+import { inputOf, inputsOf, type Job, runOnInput } from './input-run.ts';
 import { ofChannel } from './mixing.ts';
 import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
-import { type RenderedFile, render } from './render.ts';
+import { clockOf, type RenderedFile, render } from './render.ts';
 import type { Rendition } from './rendition.ts';
-import { endsEarly, keepsClock } from './timeline.ts';
+import { warningsOfCopy } from './silence.ts';
+import { CLOCK_TOLERANCE_SECONDS, endsEarly, keepsClock } from './timeline.ts';
+import { partsOf } from './track-choice.ts';
 import { flvEnd, missingEnd } from './truncation.ts';
 
 /**
- * Encodes again a copy off the clock or over its bitrate, a mean of channels of which one was to be
- * taken (rare, and only the samples can tell), or a voice message of a wrong size.
+ * Encodes again a copy off the clock or over its bitrate; and, which only a run can tell: audio with
+ * silence for a delay, a mean of channels of which one was to be taken, a voice message of a wrong
+ * size.
  */
 export async function settle(
   job: Job,
@@ -19,7 +23,7 @@ export async function settle(
   made: RenderedFile,
   ends: TrackEnds,
 ): Promise<RenderedFile> {
-  const { copy, encode } = asked.plan;
+  const { copy } = asked.plan;
   if (made.copied) {
     const isAsRequested =
       made.isInForm &&
@@ -27,15 +31,30 @@ export async function settle(
       (copy?.maxBytes == null || made.sizeBytes <= copy.maxBytes);
     if (isAsRequested) {
       const sourceSeconds = made.sourceSeconds ?? (await ends.of(asked.plan));
-      if (copyKeepsClock(asked.plan, made, sourceSeconds)) return { ...made, sourceSeconds };
+      if (copyKeepsClock(asked.plan, made, sourceSeconds)) {
+        return { ...made, sourceSeconds, warnings: await warningsOfCopy(job, asked, made) };
+      }
     }
   }
   const encoded = made.copied ? await renderAnew(job, { ...asked, mode: 'encode' }) : made;
+  const isDelayed = await ends.isDelayed(asked.plan, encoded);
+  const taken = isDelayed ? { ...asked, plan: continuous(asked.plan) } : asked;
+  const whole = isDelayed ? await renderAnew(job, { ...taken, mode: 'encode' }) : encoded;
+  return await settleSound(job, taken, whole);
+}
+
+async function settleSound(job: Job, asked: Rendition, encoded: RenderedFile): Promise<RenderedFile> {
+  const { encode } = asked.plan;
   const { channel, warnings } = encoded;
   const request = channel === null ? asked : { ...asked, plan: ofChannel(asked.plan, channel) };
   const file = channel === null ? encoded : await renderAnew(job, { ...request, mode: 'encode' });
   const fitted = encode.bubbleKbps === null ? file : await fitBubble(job, request, file, encode.bubbleKbps);
   return { ...fitted, warnings };
+}
+
+/** Of a track whose timestamps jump where its samples do not. */
+function continuous(plan: OutputPlan): OutputPlan {
+  return { ...plan, track: { ...plan.track, isContinuous: true } };
 }
 
 function copyKeepsClock(
@@ -161,12 +180,54 @@ export class TrackEnds {
     if (trim === null && seconds !== null) this.#known.set(track.streamIndex, seconds);
   }
 
-  async of({ track: { streamIndex } }: OutputPlan): Promise<number> {
-    const seconds =
-      this.#known.get(streamIndex) ?? (await endOf(this.#job, inputOf(this.#job), `0:${streamIndex}`));
-    this.#known.set(streamIndex, seconds);
-    return seconds;
+  async of({ track }: OutputPlan): Promise<number> {
+    let end = this.#known.get(track.streamIndex);
+    if (end === undefined) {
+      const ends: number[] = [];
+      for (const { streamIndex } of partsOf(track)) {
+        ends.push(await endOf(this.#job, inputOf(this.#job), `0:${streamIndex}`));
+      }
+      end = Math.max(...ends);
+    }
+    this.#known.set(track.streamIndex, end);
+    return end;
   }
+
+  /**
+   * Whether what is missing of a file is none, but a delay of a decoder or demuxer: with it, the
+   * track ends so much later than it declares (decisions A2a). Between the streams of a chained Ogg
+   * ffmpeg's timestamps jump.
+   */
+  async isDelayed(plan: OutputPlan, file: Clock): Promise<boolean> {
+    const { track } = plan;
+    if (file.gapSeconds <= CLOCK_TOLERANCE_SECONDS || track.mixed !== undefined) return false;
+    if (this.#job.probe.container.demuxer === 'ogg') {
+      const { isChained } = await import('./ogg/pages.ts');
+      return isChained(this.#job.input);
+    }
+    if (track.declaredSeconds === null) return false;
+    const { sourceSeconds, gapSeconds } = plan.trim === null ? file : await wholeClock(this.#job, plan);
+    const gaps = gapSeconds - track.startSeconds;
+    const beyond = (sourceSeconds ?? 0) - track.startSeconds - track.declaredSeconds;
+    return gaps > CLOCK_TOLERANCE_SECONDS && Math.abs(beyond - gaps) <= CLOCK_TOLERANCE_SECONDS;
+  }
+}
+
+type Clock = Pick<RenderedFile, 'sourceSeconds' | 'gapSeconds'>;
+
+/** Decodes all of a track of which a part was wanted. */
+async function wholeClock(job: Job, plan: OutputPlan): Promise<Clock> {
+  const whole = { ...plan, trim: null };
+  const { stderr } = await runOnInput(
+    job,
+    {
+      inputs: inputsOf(job),
+      graph: filterGraph(job, [{ plan: whole, gain: AS_IT_IS, last: [] }]),
+      outputs: [{ muxer: 'null', options: ['-map', '[out0]'] }],
+    },
+    () => {},
+  );
+  return clockOf(job, { plan: whole, pcm: null }, stderr, 0);
 }
 
 /**

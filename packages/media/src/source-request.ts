@@ -60,6 +60,8 @@ export interface LocalSource {
   readonly probe?: Probe;
   /** Whether the wanted track is the only audio in it: one rendition of a stream. */
   readonly isTrack?: boolean;
+  /** What the stream's playlist says is lost (EXT-X-GAP), if anything is. */
+  readonly missingSeconds?: number;
   /** Names of the transcripts whose track is in another rendition of the stream. */
   readonly elsewhere?: readonly string[];
 }

@@ -8,7 +8,7 @@ import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
 import { tooLarge } from 'soundpost-outbound/exchange';
 import { MediaFailure } from './failure.ts';
 import { type Probe, probe } from './probe.ts';
-import type { SourceRequest } from './source-request.ts';
+import type { LocalSource, SourceRequest } from './source-request.ts';
 import type { StreamKind } from './streams/detect.ts';
 import { fetchSegments, requirePlaylistSize, type StreamContext } from './streams/fetch.ts';
 import { JoinedFile } from './streams/join/join.ts';
@@ -126,7 +126,7 @@ async function joinSegments(
   path: string,
   stream: StreamContext,
   { tools, maxInputBytes, maxAudioSeconds, signal, onProgress, onFetched, logger, earlier }: SourceRequest,
-): Promise<{ sizeBytes: number; probe: Probe }> {
+): Promise<Pick<LocalSource, 'sizeBytes' | 'missingSeconds'> & { probe: Probe }> {
   const { segments } = presentation;
   const durationSeconds = secondsOf(segments);
   if (durationSeconds > maxAudioSeconds + 1)
@@ -159,7 +159,12 @@ async function joinSegments(
   onFetched?.({ size: sizeBytes, fetched: sizeBytes });
   logger?.debug({ segments: segments.length, sizeBytes, startSeconds }, 'stream joined');
   const known = { startSeconds, durationSeconds };
-  return { sizeBytes, probe: await probe(tools, path, { signal, known }) };
+  const missingSeconds = segments.reduce((sum, { gapSeconds = 0 }) => sum + gapSeconds, 0);
+  return {
+    sizeBytes,
+    probe: await probe(tools, path, { signal, known }),
+    ...(missingSeconds > 0 ? { missingSeconds } : {}),
+  };
 }
 
 /** One at a time: all of them as one text could be 100 MB. */

@@ -28,6 +28,11 @@ export function clockFilter(span: Span | null, clock = 0): string {
   return `asetpts='st(1,${place})*0+st(0,ld(1)+NB_SAMPLES)*0+ld(1)'`;
 }
 
+/** Samples follow each other from the track's beginning, whatever their timestamps say. */
+export function continuousFilter(track: { startSeconds: number; isContinuous?: boolean }): string[] {
+  return track.isContinuous === true ? [`asetpts='(N/SR+${track.startSeconds})/TB'`] : [];
+}
+
 /** After {@link clockFilter}, which leaves only gaps: silence for each, and a late beginning. */
 export const FILL_FILTER = 'aresample=async=1:first_pts=0:min_hard_comp=0.02';
 

@@ -2,11 +2,18 @@
 import { MediaFailure } from './failure.ts';
 import type { AudioTrack, Probe } from './probe.ts';
 
+/** All tracks at once, as `output.track` names them (decisions A2). */
+const MIX = 'mix';
+
 /**
- * @param asked an index or a language; undefined: the default-flagged track, else the first.
+ * @param asked an index, a language or {@link MIX}; undefined: the default-flagged track, else the
+ * first.
  * @throws {MediaFailure} EXTRACTION_FAILED, listing the tracks, when there is no such one.
  */
 export function chooseTrack(probe: Probe, asked: number | string | undefined): AudioTrack {
+  const usable = usableTracks(probe);
+  if (asked === MIX && usable.length > 1) return mixOf(usable);
+  if (asked === MIX) return chooseTrack(probe, undefined);
   const track = asked === undefined ? defaultTrack(probe) : findTrack(probe.tracks, asked);
   if (track === undefined) {
     const known = probe.tracks.map(describeTrack).join('; ');
@@ -17,13 +24,37 @@ export function chooseTrack(probe: Probe, asked: number | string | undefined): A
   return track;
 }
 
-function defaultTrack({ tracks }: Probe): AudioTrack {
-  return (
-    findTrack(
-      tracks.filter((track) => faultOf(track) === null),
-      undefined,
-    ) ?? tracks[0]
-  );
+function defaultTrack(probe: Probe): AudioTrack {
+  return findTrack(usableTracks(probe), undefined) ?? probe.tracks[0];
+}
+
+/** The tracks of which something can be made. */
+export function usableTracks({ tracks }: Pick<Probe, 'tracks'>): AudioTrack[] {
+  return tracks.filter((track) => faultOf(track) === null);
+}
+
+/** What a mix of tracks is like: no number stands for it in the file. */
+function mixOf(mixed: readonly AudioTrack[]): AudioTrack {
+  const most = (of: (track: AudioTrack) => number): number => Math.max(...mixed.map(of));
+  const channels = Math.min(2, most((track) => track.channels));
+  const startSeconds = Math.min(...mixed.map((track) => track.startSeconds));
+  const isEndKnown = mixed.every(({ declaredSeconds }) => declaredSeconds !== null);
+  const endSeconds = most((track) => track.startSeconds + (track.declaredSeconds ?? 0));
+  return {
+    ...{ index: -1, streamIndex: -1, codec: MIX, profile: null, language: null, tags: {} },
+    ...{ channels, layout: channels === 1 ? 'mono' : 'stereo', sampleRate: most((track) => track.sampleRate) },
+    ...{ bitrateKbps: null, bitDepth: most((track) => track.bitDepth ?? 0) || null },
+    isFloat: mixed.some(({ isFloat }) => isFloat),
+    ...{ isDefault: false, isEncrypted: false, isDecodable: true },
+    startSeconds,
+    declaredSeconds: isEndKnown ? endSeconds - startSeconds : null,
+    mixed,
+  };
+}
+
+/** The tracks of the file that it is made of. */
+export function partsOf(track: AudioTrack): readonly AudioTrack[] {
+  return track.mixed ?? [track];
 }
 
 /** Why nothing can be made of a track, also no copy (decisions A7). */
@@ -43,11 +74,15 @@ function faultOf(track: AudioTrack): MediaFailure | null {
     : null;
 }
 
-/** Among anything with a language: tracks of a file, renditions of a stream. */
+/**
+ * Among anything with a language: tracks of a file, renditions of a stream. Of these one is
+ * fetched, and a mix is of what it holds.
+ */
 export function findTrack<Track extends Pick<AudioTrack, 'language' | 'isDefault'>>(
   tracks: readonly Track[],
-  asked: number | string | undefined,
+  wanted: number | string | undefined,
 ): Track | undefined {
+  const asked = wanted === MIX ? undefined : wanted;
   if (typeof asked === 'number') return tracks[asked];
   const matching = (least: 1 | 2) =>
     tracks.filter(({ language }) => asked === undefined || languageMatch(asked, language) >= least);

@@ -54,10 +54,7 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
   return {
     version: 1,
     inputFile: inputFileOf(extracted, sourceSeconds),
-    warnings: [
-      ...(truncated === null ? [] : [{ code: 'TRUNCATED' as const, message: truncated }]),
-      ...soundWarnings(extracted),
-    ],
+    warnings: warningsOf(extracted),
     outputFile,
     ...(otherFiles.length === 0 ? {} : { otherFiles }),
     ...(transcripts.length === 0 ? {} : { transcripts }),
@@ -80,27 +77,6 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
 };
 
 type MadeFile = Extraction['files'][number];
-
-const SOUND_WARNINGS: Readonly<Record<MadeFile['warnings'][number], string>> = {
-  SILENT: 'The output is silent: its peak is below −60 dBFS.',
-  ONE_SIDED: 'One of the two channels is silent, so mono is the other one.',
-  CANCELLED_OUT: 'The two channels cancel each other out, so mono is the left one.',
-};
-
-/** What was heard of each output, and of the voice message where its output has nothing of it. */
-function soundWarnings({ outputs, extraction, probe }: ExtractedAudio): ExtractResult['warnings'] {
-  const { files, voice } = extraction;
-  const others = probe.tracks.length > 1 ? ' Choose another track with `output.track`.' : '';
-  const warning = (code: MadeFile['warnings'][number], output?: string) => ({
-    ...{ code, message: SOUND_WARNINGS[code] + (code === 'SILENT' ? others : '') },
-    ...(output === undefined ? {} : { output }),
-  });
-  const ofVoice = voice?.warnings.filter((code) => !files[0]?.warnings.includes(code)) ?? [];
-  return [
-    ...files.flatMap((file, nth) => file.warnings.map((code) => warning(code, outputs[nth]?.name))),
-    ...ofVoice.map((code) => warning(code)),
-  ];
-}
 
 function storedFile(
   { name, format }: Exclude<NamedOutput, TranscriptRequest>,

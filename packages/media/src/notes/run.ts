@@ -1,4 +1,4 @@
-/** Voice notes of one recording, each fitting a bubble (decisions C: `split`, `trimSilence`). */
+/** Of one recording: what is left without long pauses, or voice notes that fit a bubble each. */
 import { appendFile, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Job } from '../input-run.ts';
@@ -10,7 +10,7 @@ import { wholeOf } from '../settle.ts';
 import { cutBefore, type Levels, pausesIn, type Stretch, withoutLongPauses } from './pauses.ts';
 import { levelsOf, openPcm, WINDOW_SAMPLES, writePcm } from './pcm-file.ts';
 
-/** Makes a note of a WAV: at a bitrate lowered until it fits a bubble, or at its quality's. */
+/** Encodes a WAV: at a bitrate lowered until it fits a bubble, or at its quality's. */
 type NoteMaker = (
   pcm: Awaited<ReturnType<typeof openPcm>>,
   path: string,
@@ -23,7 +23,7 @@ const MARGIN = 0.98;
 const PAGE_BYTES_A_PACKET = 2;
 
 /**
- * @param recording WAV of the whole: 16 kHz, mono, 16 bits
+ * @param recording WAV of the whole, which can only be split at 16 kHz in mono
  * @param target of the notes, in order: a chained Ogg file, which players play as one
  */
 export async function renderNotes(

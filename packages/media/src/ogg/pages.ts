@@ -129,6 +129,23 @@ export async function opusSamples(path: string): Promise<number> {
   return Math.max(0, total - preSkip - cutOff);
 }
 
+/** Whether streams follow each other in the file (RFC 3533 section 4, "chaining"). */
+export async function isChained(path: string): Promise<boolean> {
+  await using file = await open(path);
+  const reader = new ByteReader(file);
+  let hasBegun = false;
+  try {
+    for (let page = await oggPage(reader); page !== undefined; page = await oggPage(reader)) {
+      const isFirst = ((page[AT.flags] ?? 0) & FIRST) !== 0;
+      if (isFirst && hasBegun) return true;
+      hasBegun ||= !isFirst;
+    }
+  } catch (error) {
+    if (!(error instanceof BrokenOgg)) throw error;
+  }
+  return false;
+}
+
 interface OggStream {
   readonly serial: number;
   /** Number of the first page that is written; 0: it begins the stream. */

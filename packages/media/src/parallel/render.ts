@@ -145,7 +145,10 @@ async function renderParts(
     const joined = await joinParts({ parts, outputPath: rendition.path, splicing, samples, signal });
     const file = await measureRendition(job, rendition, { ...joined, samples });
     // The last part's run reached the end.
-    const clock = last?.clock ?? { sourceSeconds: file.durationSeconds, filledSeconds: 0, ...UNHEARD };
+    const clock = last?.clock ?? {
+      ...{ sourceSeconds: file.durationSeconds, filledSeconds: 0, gapSeconds: 0 },
+      ...UNHEARD,
+    };
     return [{ ...file, ...clock, isInForm: true }, ...(last?.beside ?? [])];
   } finally {
     await Promise.all(parts.map(({ path }) => rm(path, { force: true })));
@@ -155,7 +158,7 @@ async function renderParts(
 /** What a part encoded, and how much of the track was read for it. */
 interface PartEnd {
   readonly samples: number;
-  readonly clock: Pick<RenderedFile, 'sourceSeconds' | 'filledSeconds' | keyof Heard>;
+  readonly clock: Pick<RenderedFile, keyof ReturnType<typeof clockOf> | keyof Heard>;
   /** What the same run made besides. */
   readonly beside: readonly RenderedFile[];
 }

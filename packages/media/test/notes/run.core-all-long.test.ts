@@ -47,7 +47,7 @@ async function notesOf(path: string, parts: readonly ReturnType<typeof wholeOf>[
 
 /** Where only what is to be encoded is asked after. */
 const nothing = {
-  ...{ path: '', sizeBytes: 0, durationSeconds: 0, sourceSeconds: 0, filledSeconds: 0 },
+  ...{ path: '', sizeBytes: 0, durationSeconds: 0, sourceSeconds: 0, filledSeconds: 0, gapSeconds: 0 },
   ...{
     heldSeconds: 0,
     packets: 0,

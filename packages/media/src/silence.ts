@@ -1,0 +1,58 @@
+/** Whether what no run has decoded is silent: copies, and other tracks (decisions A4, SILENT). */
+import type { CommandInput } from './command.ts';
+import { inputOf, type Job, runOnInput } from './input-run.ts';
+import { hasSound, peakFilter, type SoundWarning } from './mixing.ts';
+import type { AudioTrack } from './probe.ts';
+import { demuxerOf, type RenderedFile } from './render.ts';
+import type { Rendition } from './rendition.ts';
+
+/** Where it is listened to first, as shares of its length, and for how long. */
+const WINDOWS = [0.02, 0.3, 0.6, 0.9];
+const WINDOW_SECONDS = 2;
+
+/** Decodes a few windows, and all of it only if these are silent. */
+export async function warningsOfCopy(
+  job: Job,
+  { plan }: Pick<Rendition, 'plan'>,
+  { path, durationSeconds }: RenderedFile,
+): Promise<SoundWarning[]> {
+  const input = { file: path, demuxer: demuxerOf(plan.format.muxer) };
+  const isSilent = async (parts: readonly CommandInput[]): Promise<boolean> =>
+    (await sounds(job, parts, 'a:0')).every((sound) => sound === false);
+  const isShort = durationSeconds <= WINDOWS.length * WINDOW_SECONDS;
+  if (!isShort && !(await isSilent(windowsOf(input, durationSeconds)))) return [];
+  return (await isSilent([input])) ? ['SILENT'] : [];
+}
+
+/** Indexes of tracks with sound in a few windows. */
+export async function soundingTracks(job: Job, tracks: readonly AudioTrack[]): Promise<number[]> {
+  const windows = windowsOf(inputOf(job), job.probe.durationSeconds ?? 0);
+  const sounding: number[] = [];
+  for (const { index, streamIndex } of tracks) {
+    // Of a source whose parts were fetched the track may not be there.
+    const heard = await sounds(job, windows, String(streamIndex)).catch(() => []);
+    if (heard.includes(true)) sounding.push(index);
+  }
+  return sounding;
+}
+
+function windowsOf(input: CommandInput, seconds: number): CommandInput[] {
+  return WINDOWS.map((share) => ({
+    ...input,
+    part: { startSeconds: share * seconds, seconds: WINDOW_SECONDS },
+  }));
+}
+
+/** Of each input, whether its stream has sound; undefined: nothing of it was decoded. */
+async function sounds(
+  job: Job,
+  inputs: readonly CommandInput[],
+  stream: string,
+): Promise<(boolean | undefined)[]> {
+  const outputs = inputs.map((_, nth) => ({
+    muxer: 'null',
+    options: ['-map', `${nth}:${stream}`, '-filter:a', peakFilter(nth)],
+  }));
+  const { stderr } = await runOnInput(job, { inputs, outputs }, () => {});
+  return inputs.map((_, nth) => hasSound(stderr, nth));
+}
