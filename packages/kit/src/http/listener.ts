@@ -93,7 +93,7 @@ export async function listen(
   const handler = handlerFor(address);
   const { handle, ended } = typeof handler === 'function' ? { handle: handler } : handler;
   const waiting = new WeakMap<object, number>();
-  endUnreadable(server, (socket) => (waiting.get(socket) ?? 0) > 0, limits);
+  endUnreadable(server, limits);
   server.on('request', (request, response) => {
     const { socket, url = '' } = request;
     const atMs = performance.now();

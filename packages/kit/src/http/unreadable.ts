@@ -3,7 +3,7 @@
  * answers of a sender that still writes (RFC 9112, 9.6). Here only our half is closed, and the rest
  * is read and dropped for a while.
  */
-import type { Server } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 
@@ -19,13 +19,10 @@ const STATUSES: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** @param isAnswering whether an answer to an earlier request of the connection is on its way */
-export function endUnreadable(
-  server: Server,
-  isAnswering: (socket: Duplex) => boolean,
-  { lingerMs, lingerBytes }: LingerLimits,
-): void {
+export function endUnreadable(server: Server, { lingerMs, lingerBytes }: LingerLimits): void {
   const readBefore = new WeakMap<Duplex, number>();
+  const last = new WeakMap<Duplex, ServerResponse>();
+  server.on('request', ({ socket }, response) => last.set(socket, response));
   server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket) => {
     const isUnreadable = code.startsWith('HPE_');
     if (!isUnreadable && code !== 'ERR_HTTP_REQUEST_TIMEOUT') {
@@ -33,17 +30,24 @@ export function endUnreadable(
       return;
     }
     const bytesRead = 'bytesRead' in socket ? Number(socket.bytesRead) : 0;
-    const from = readBefore.get(socket);
-    if (from === undefined) {
+    const from = readBefore.get(socket) ?? bytesRead;
+    // Each further chunk is an error of its own.
+    if (!readBefore.has(socket)) {
       readBefore.set(socket, bytesRead);
       setTimeout(() => socket.destroy(), lingerMs).unref();
+      endWith(
+        `HTTP/1.1 ${STATUSES[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`,
+        socket,
+        last.get(socket),
+      );
     }
-    if (socket.writable && !isAnswering(socket)) {
-      const status = STATUSES[code] ?? '400 Bad Request';
-      // Each further chunk is an error of its own.
-      socket.end(from === undefined ? `HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n` : '');
-    }
-    if (!isUnreadable || bytesRead - (from ?? bytesRead) >= lingerBytes)
-      Socket.prototype.destroySoon.call(socket);
+    if (!isUnreadable || bytesRead - from >= lingerBytes) Socket.prototype.destroySoon.call(socket);
   });
+}
+
+/** After the answer that is on its way: one that has begun, or that of a request before this one. */
+function endWith(answer: string, socket: Duplex, response: ServerResponse | undefined): void {
+  if (response?.closed === false && (response.headersSent || response.req.complete))
+    response.once('close', () => socket.end());
+  else if (socket.writable) socket.end(answer);
 }
