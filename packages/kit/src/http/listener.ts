@@ -13,6 +13,7 @@ import {
 } from 'node:http';
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import { SlowBodies } from './slow-bodies.ts';
+import { endUnreadable } from './unreadable.ts';
 import type { Watched } from './watched.ts';
 
 type HttpLimits = ConstructorParameters<typeof SlowBodies>[0] & {
@@ -92,6 +93,7 @@ export async function listen(
   const handler = handlerFor(address);
   const { handle, ended } = typeof handler === 'function' ? { handle: handler } : handler;
   const waiting = new WeakMap<object, number>();
+  endUnreadable(server, limits);
   server.on('request', (request, response) => {
     const { socket, url = '' } = request;
     const atMs = performance.now();

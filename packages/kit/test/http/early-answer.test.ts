@@ -34,6 +34,18 @@ it.each([
   expect(answer).toContain('too large');
 });
 
+it('also where more follows than was said', async () => {
+  listener = await listen('127.0.0.1', 0, () => (_request, response) => {
+    response.writeHead(400).end('not this');
+  });
+  const socket = connect(listener.address.port, '127.0.0.1').pause();
+  const failed = once(socket, 'error').then(([error]) => String(error));
+  const sent = `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}${'x'.repeat(8 * MIB)}`;
+  await Promise.race([new Promise<void>((resolve) => socket.write(sent, () => resolve())), failed]);
+  const answer = await Promise.race([text(socket.setEncoding('utf8')), failed]);
+  expect(answer).toContain('not this');
+});
+
 it('is cut where the body has no end', async () => {
   const limits = { ...httpLimits, lingerBytes: MIB };
   listener = await listen(
