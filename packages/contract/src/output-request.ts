@@ -296,7 +296,10 @@ function outputFaults(output: unknown): OutputFault[] {
     faults.push({ field: 'channels', message: 'must be 1 with channel, which is mono' });
   }
   if (trimSilence === true && timeline !== 'audio') {
-    faults.push({ field: 'trimSilence', message: 'needs timeline: audio, since the output has other seconds' });
+    faults.push({
+      field: 'trimSilence',
+      message: 'needs timeline: audio, since the output has other seconds',
+    });
   }
   if (name === 'voice' && channels === 2) {
     faults.push({ field: 'channels', message: 'must be 1 for voice' });

@@ -148,7 +148,13 @@ export function composeArguments(command: Command): string[] {
     const threads = ['-thread_queue_size', '0', '-threads', '1'];
     composer
       .input(fileArgument(input.file))
-      .inputOptions(...inputGuards(input.demuxer), ...decoders, ...threads, ...clockZero(input), ...partOf(input));
+      .inputOptions(
+        ...inputGuards(input.demuxer),
+        ...decoders,
+        ...threads,
+        ...clockZero(input),
+        ...partOf(input),
+      );
   }
   if (command.graph !== undefined) composer.complexFilter(command.graph);
   for (const output of command.outputs) {

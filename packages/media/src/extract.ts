@@ -312,7 +312,9 @@ async function finish(
     const request: Rendition = {
       ...rendition(plan, target),
       mode: 'encode',
-      bitrateKbps: isFitted ? Math.min(wantedKbps, bubbleBitrate(seconds)) : (encode.bubbleKbps ?? encode.bitrateKbps),
+      bitrateKbps: isFitted
+        ? Math.min(wantedKbps, bubbleBitrate(seconds))
+        : (encode.bubbleKbps ?? encode.bitrateKbps),
       pcm: { path: pcm.path, sourceSeconds: seconds, filledSeconds: made.filledSeconds, gapSeconds: 0 },
     };
     const file = await renderAnew(job, request, isFitted ? undefined : onSeconds);

@@ -197,8 +197,13 @@ function trimFilters(trim: OutputPlan['trim']): string[] {
 function filledFilters(trim: OutputPlan['trim']): string[] {
   if (trim === null) return [FILL_FILTER];
   const { startSeconds, endSeconds } = trim;
-  const start = startSeconds === 0 ? [] : [...trimFilters({ startSeconds, endSeconds: null }), fromZero(startSeconds)];
-  return [...start, FILL_FILTER, ...trimFilters({ startSeconds: 0, endSeconds: endSeconds && endSeconds - startSeconds })];
+  const start =
+    startSeconds === 0 ? [] : [...trimFilters({ startSeconds, endSeconds: null }), fromZero(startSeconds)];
+  return [
+    ...start,
+    FILL_FILTER,
+    ...trimFilters({ startSeconds: 0, endSeconds: endSeconds && endSeconds - startSeconds }),
+  ];
 }
 
 function fromZero(startSeconds: number): string {

@@ -172,7 +172,11 @@ async function decodedFirst(
       `the audio has to be decoded first, and would take more than ${maxOutputBytes} bytes uncompressed`,
     );
   }
-  return { ...job, takesChanges: true, uniform: { input: { file, demuxer: 'mov', zeroSeconds: 0 }, streams } };
+  return {
+    ...job,
+    takesChanges: true,
+    uniform: { input: { file, demuxer: 'mov', zeroSeconds: 0 }, streams },
+  };
 }
 
 /** Seconds of the source to decode: just past the last plan's end, or past the longest accepted. */

@@ -1,5 +1,5 @@
 /** Estimates from a plan how much disk space making an output may take. */
-import { channelsTaken, sourcesOf } from './graph.ts';
+import { channelsTaken } from './graph.ts';
 import { mostParts } from './parallel/parts.ts';
 import type { OutputPlan, RunChoice } from './plan.ts';
 import type { AudioTrack, Probe } from './probe.ts';

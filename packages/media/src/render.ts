@@ -166,7 +166,10 @@ export function clockOf(
   durationSeconds: number,
   clock = 0,
 ): Pick<RenderedFile, 'filledSeconds' | 'gapSeconds'> & { sourceSeconds: number } {
-  if (pcm !== null) return pcm;
+  if (pcm !== null) {
+    const { sourceSeconds, filledSeconds, gapSeconds } = pcm;
+    return { sourceSeconds, filledSeconds, gapSeconds };
+  }
   const { track, timeline } = plan;
   const samples = decodedSamples(stderr, decodedFrom(job, track));
   if (samples === undefined) return { sourceSeconds: durationSeconds, filledSeconds: 0, gapSeconds: 0 };

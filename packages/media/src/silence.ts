@@ -30,7 +30,7 @@ export async function soundingTracks(job: Job, tracks: readonly AudioTrack[]): P
   const sounding: number[] = [];
   for (const { index, streamIndex } of tracks) {
     // Of a source whose parts were fetched the track may not be there.
-    const heard = await sounds(job, windows, String(streamIndex)).catch(() => []);
+    const heard = await sounds(job, windows, String(streamIndex)).catch((): (boolean | undefined)[] => []);
     if (heard.includes(true)) sounding.push(index);
   }
   return sounding;

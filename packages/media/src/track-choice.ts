@@ -36,13 +36,20 @@ export function usableTracks({ tracks }: Pick<Probe, 'tracks'>): AudioTrack[] {
 /** What a mix of tracks is like: no number stands for it in the file. */
 function mixOf(mixed: readonly AudioTrack[]): AudioTrack {
   const most = (of: (track: AudioTrack) => number): number => Math.max(...mixed.map(of));
-  const channels = Math.min(2, most((track) => track.channels));
+  const channels = Math.min(
+    2,
+    most((track) => track.channels),
+  );
   const startSeconds = Math.min(...mixed.map((track) => track.startSeconds));
   const isEndKnown = mixed.every(({ declaredSeconds }) => declaredSeconds !== null);
   const endSeconds = most((track) => track.startSeconds + (track.declaredSeconds ?? 0));
   return {
     ...{ index: -1, streamIndex: -1, codec: MIX, profile: null, language: null, tags: {} },
-    ...{ channels, layout: channels === 1 ? 'mono' : 'stereo', sampleRate: most((track) => track.sampleRate) },
+    ...{
+      channels,
+      layout: channels === 1 ? 'mono' : 'stereo',
+      sampleRate: most((track) => track.sampleRate),
+    },
     ...{ bitrateKbps: null, bitDepth: most((track) => track.bitDepth ?? 0) || null },
     isFloat: mixed.some(({ isFloat }) => isFloat),
     ...{ isDefault: false, isEncrypted: false, isDecodable: true },

@@ -16,6 +16,7 @@ const formatNames = Object.keys(formats) as FormatName[];
 const expected: Record<FormatName, { container: RegExp; codec: string }> = {
   mp3: { container: /^mp3$/, codec: 'mp3' },
   aac: { container: /^aac$/, codec: 'aac' },
+  m4b: { container: /mov/, codec: 'aac' },
   m4a: { container: /m4a/, codec: 'aac' },
   flac: { container: /^flac$/, codec: 'flac' },
   wav: { container: /^wav$/, codec: 'pcm_s16le' },

@@ -12,10 +12,11 @@ import type { ExtractResult, StoredFile, TranscriptAudio } from '../../jobs/payl
 import type { Step, StepContext } from '../step.ts';
 import { inputFileOf } from './analyze.ts';
 import { type ExtractedAudio, outputPath } from './extract.ts';
+import { warningsOf } from './warnings.ts';
 
 export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, context) => {
   const { services, workspace, payload, signal } = context;
-  const { voice, sourceSeconds, truncated } = extracted.extraction;
+  const { voice, sourceSeconds } = extracted.extraction;
   context.report('finalizing', 0);
   signal.throwIfAborted();
   const asked = outputsOf(payload);

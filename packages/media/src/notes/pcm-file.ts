@@ -29,7 +29,7 @@ interface PcmFile {
 }
 
 /** @param path of a WAV file as ffmpeg writes it, of 16 or 24 bits */
-export async function openPcm(path: string): Promise<PcmFile & { readonly form: PcmForm }> {
+export async function openPcm(path: string): Promise<PcmFile> {
   await using file = await open(path);
   const { size } = await file.stat();
   const { buffer, bytesRead } = await file.read(Buffer.alloc(LONGEST_HEAD_BYTES), 0, LONGEST_HEAD_BYTES, 0);
@@ -78,7 +78,10 @@ function withoutSamples(): never {
 }
 
 /** dB below full scale of each 20 ms; −Infinity for silence. A partial last window counts. */
-export async function levelsOf({ path, form = VOICE, dataAt }: PcmFile, signal: AbortSignal): Promise<Levels> {
+export async function levelsOf(
+  { path, form = VOICE, dataAt }: PcmFile,
+  signal: AbortSignal,
+): Promise<Levels> {
   const meter = new LevelMeter(form);
   for await (const chunk of createReadStream(path, { start: dataAt, highWaterMark: 256 * 1024, signal }))
     meter.push(chunk);
@@ -190,8 +193,8 @@ export async function writePcm(
       done += bytesRead;
     }
   }
-  const written = { path: target, dataAt: head.length, samples: bytes / frameBytes(form ?? VOICE) };
-  return form === undefined ? written : { ...written, form };
+  const samples = bytes / frameBytes(form ?? VOICE);
+  return { path: target, dataAt: head.length, samples, ...(form === undefined ? {} : { form }) };
 }
 
 /** A file's head with the size of other samples; 0, which is to the end, above 4 GiB. */
