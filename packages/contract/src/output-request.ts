@@ -263,7 +263,7 @@ const Readable = z.object({
   start: z.number().optional().catch(undefined),
   end: z.number().optional().catch(undefined),
   channels: z.number().optional().catch(undefined),
-  channel: z.unknown(),
+  channel: z.unknown().optional(),
   sampleRate: z.number().optional().catch(undefined),
 });
 
