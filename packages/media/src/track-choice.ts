@@ -17,7 +17,8 @@ export function chooseTrack(probe: Probe, asked: number | string | undefined): A
   return track;
 }
 
-function defaultTrack({ tracks }: Probe): AudioTrack {
+/** The one that is taken unless another is asked for, even if nothing can be made of any. */
+export function defaultTrack({ tracks }: Probe): AudioTrack {
   return (
     findTrack(
       tracks.filter((track) => faultOf(track) === null),
