@@ -41,7 +41,7 @@ export interface MediaOptions {
 export interface Output {
   /** The target, in an existing folder. It replaces an existing file once it is complete. */
   readonly path: string;
-  readonly format: 'mp3' | 'aac' | 'm4a' | 'flac' | 'wav' | 'ogg' | 'opus' | 'voice' | 'waveform';
+  readonly format: 'mp3' | 'aac' | 'm4a' | 'm4b' | 'flac' | 'wav' | 'ogg' | 'opus' | 'voice' | 'waveform';
   readonly quality?: 'low' | 'medium' | 'high' | 'extreme';
   /** `192k` */
   readonly bitrate?: string;
@@ -58,6 +58,8 @@ export interface Output {
   readonly timeline?: 'source' | 'audio';
   readonly acceptTruncated?: boolean;
   readonly channels?: 1 | 2;
+  /** That channel alone, as mono: an index from 0. */
+  readonly channel?: 'left' | 'right' | number;
   /** Hz */
   readonly sampleRate?: number;
   readonly preserveMetadata?: boolean;
@@ -225,7 +227,7 @@ function searchPath(): string {
 }
 
 /** The outputs as a job has them. @throws {MediaError} INVALID_OUTPUT */
-async function requestOf(outputs: readonly Output[]): Promise<ReturnType<typeof outputsOf>> {
+async function requestOf(outputs: readonly Output[]): Promise<readonly [NamedOutput, ...NamedOutput[]]> {
   const asked = outputs.map(({ path: _, ...output }, nth) => ({ ...output, name: `output${nth}` }));
   const { data, error } = OutputsRequest.safeParse(asked);
   const [issue] = error?.issues ?? [];
