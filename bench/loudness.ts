@@ -25,7 +25,7 @@ async function ours(): Promise<number> {
   );
   const seconds = (performance.now() - begunAt) / 1000;
   // Measured by ffmpeg on the stored file, not by what the job says of itself.
-  const stored = await bench.storage.localCopy(result.outputFile.storageKey, bench.folder);
+  const stored = await bench.storage.localCopy(result.outputFile?.storageKey ?? '', bench.folder);
   const said = await rawFfmpeg(stored, '-af', 'ebur128=peak=true', '-f', 'null', '-');
   const summary = said.slice(said.lastIndexOf('Summary:'));
   misses.push(Math.abs(Number(/I:\s+(\S+) LUFS/.exec(summary)?.[1]) - TARGET_LUFS));

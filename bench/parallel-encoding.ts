@@ -31,10 +31,10 @@ for (const { format, bitrate, encoder } of rows) {
     const begunAt = performance.now();
     const result = await bench.run({ upload }, { format, bitrate, copy: 'never' });
     const seconds = (performance.now() - begunAt) / 1000;
-    const stored = await bench.storage.localCopy(result.outputFile.storageKey, bench.folder);
+    const stored = await bench.storage.localCopy(result.outputFile?.storageKey ?? '', bench.folder);
     extra = Math.max(
       extra,
-      Math.abs((await samplesIn(stored)) - Math.round(result.outputFile.duration * SAMPLE_RATE)),
+      Math.abs((await samplesIn(stored)) - Math.round((result.outputFile?.duration ?? 0) * SAMPLE_RATE)),
     );
     await bench.discard(result);
     return seconds;

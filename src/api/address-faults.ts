@@ -157,7 +157,7 @@ export async function webhookFaults(
 }
 
 interface DestinedJob extends Destined {
-  readonly output?: Destined | undefined;
+  readonly output?: (Destined & { readonly format?: unknown }) | undefined;
   readonly outputs?: readonly Destined[] | undefined;
 }
 

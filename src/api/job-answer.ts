@@ -6,7 +6,7 @@
 import type { AcceptedJob } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
 import { JobId } from 'soundpost-contract/ids';
-import type { Job } from 'soundpost-contract/job';
+import { type Job, stepsOf } from 'soundpost-contract/job';
 import { outputsOf } from 'soundpost-contract/output-request';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { readDestinations } from '../followups/state/destinations.ts';
@@ -59,7 +59,7 @@ export function jobNotFound(jobId: string): ServiceError {
 
 /** Whether a completed job's files are deleted or about to be. */
 export function isExpired({ erased, result }: JobRecord): boolean {
-  return erased || Date.parse(result?.outputFile.expiresAt ?? '') <= redisNow();
+  return erased || Date.parse(result?.outputFile?.expiresAt ?? '') <= redisNow();
 }
 
 export async function jobAnswer(
@@ -122,7 +122,7 @@ function shownFiles(
   const order = outputsOf(payload).map(({ name }) => name);
   const all = [...outputFiles, ...texts.map((file) => transcriptFileView(jobId, file, signer, erased))];
   return {
-    outputFile: placed(outputFile),
+    outputFile: outputFile && placed(outputFile),
     outputFiles: all.sort((one, other) => order.indexOf(one.name) - order.indexOf(other.name)).map(placed),
   };
 }
@@ -140,11 +140,12 @@ async function failedUpload(redis: ApiServices['redis'], record: JobRecord): Pro
 
 /** Only a completed job shows 100; a failed one keeps the step in which it failed. */
 export function shownProgress({
+  payload,
   status,
   progress,
-}: Pick<JobRecord, 'status' | 'progress'>): Pick<Job, 'progress' | 'currentStep'> {
+}: Pick<JobRecord, 'payload' | 'status' | 'progress'>): Pick<Job, 'progress' | 'currentStep'> {
   if (status === 'completed') {
-    return { progress: 100, currentStep: 'finalizing' };
+    return { progress: 100, currentStep: stepsOf(payload).at(-1) ?? null };
   }
   const firstStep = status === 'processing' ? 'downloading_video' : null;
   return { progress: progress?.progress ?? 0, currentStep: progress?.currentStep ?? firstStep };

@@ -68,7 +68,7 @@ function matches(record: JobRecord, status: JobStatus | undefined, q: string | u
   const texts = [
     record.jobId,
     options.filename,
-    record.result?.outputFile.filename,
+    record.result?.outputFile?.filename,
     record.progress?.inputFile?.name,
     // A source's query can hold a secret, so it is not searched.
     source.type === 'url' ? source.url.split('?')[0] : source.name,

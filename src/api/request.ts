@@ -4,10 +4,11 @@
  */
 
 import { type ErrorCode, ServiceError } from 'soundpost-contract/errors';
-import { isAudioFormat } from 'soundpost-contract/formats';
+import { isAudioFormat, outputFormats } from 'soundpost-contract/formats';
 import { MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
+import { OutputRequest } from 'soundpost-contract/output-request';
 import { fieldPath, jsonReader, textReader } from 'soundpost-kit/http/json-body';
-import type { z } from 'zod';
+import { z } from 'zod';
 
 /** JSON body (decisions A1): uncompressed, application/json only. */
 const MAX_BYTES = 256 * 1024;
@@ -84,20 +85,31 @@ function faultsOf(issue: z.core.$ZodIssue): Fault[] {
       message: `is not a field of ${format === undefined ? 'this object' : `a ${format}`}`,
     }));
   }
-  if (isMissing(issue)) {
-    return [{ code: 'INVALID_REQUEST', path, message: 'is required' }];
-  }
-  return [{ code: codeOf(issue.path), path, message: issue.message }];
+  const fault: Fault = isMissing(issue)
+    ? { code: 'INVALID_REQUEST', path, message: 'is required' }
+    : { code: codeOf(issue.path), path, message: issue.message };
+  return [fault, ...besideFormat(issue)];
 }
 
-/** For outputs that are not audio: unknown fields count as bad values (decisions A8). */
-function derivedFormatOf({ path, input }: z.core.$ZodIssue): string | undefined {
-  const [section, , ...inside] = fieldsIn(path);
-  const isOutput =
-    section === 'outputs' && inside.length === 0 && typeof input === 'object' && input !== null;
-  const format = isOutput && 'format' in input ? input.format : undefined;
-  return typeof format === 'string' && !isAudioFormat(format) ? format : undefined;
+/** Where the format of `output` is unknown, its other fields are checked as those of audio. */
+function besideFormat({ path, input }: z.core.$ZodIssue): Fault[] {
+  const [section, field, ...inside] = fieldsIn(path);
+  const isFormat = section === 'output' && field === 'format' && inside.length === 0;
+  if (!isFormat || typeof input !== 'object') return [];
+  const { issues = [] } = OutputRequest.safeParse(input, { reportInput: true }).error ?? {};
+  return issues
+    .filter((issue) => issue.path[0] !== 'format')
+    .flatMap((issue) => faultsOf({ ...issue, path: [...path.slice(0, -1), ...issue.path] }));
 }
+
+/** For an output that is not audio: unknown fields count as bad values (decisions A2 and A8). */
+function derivedFormatOf({ path, input }: z.core.$ZodIssue): string | undefined {
+  const isOutput = /^output(s\[\d+\])?$/.test(fieldPath(fieldsIn(path)));
+  const format = isOutput ? OfKnownFormat.safeParse(input).data?.format : undefined;
+  return isAudioFormat(format) ? undefined : format;
+}
+
+const OfKnownFormat = z.object({ format: z.enum(['probe', ...Object.keys(outputFormats)]) });
 
 /** The field is missing rather than wrong. */
 function isMissing(issue: z.core.$ZodIssue): boolean {

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SoundpostError } from 'soundpost-client/error';
 import type { CompletedJob } from 'soundpost-client/wait';
 import type { ErrorBody } from 'soundpost-contract/errors';
-import type { AnyOutputFile, Job } from 'soundpost-contract/job';
+import type { AnyOutputFile, Job, OutputFile } from 'soundpost-contract/job';
 import { DetailedError, Upload } from 'tus-js-client';
 import type { extractRequest } from './extract-options.ts';
 import { type Progress, reportOf } from './progress.ts';
@@ -18,6 +18,9 @@ type VideoSource = Awaited<ReturnType<typeof videoSource>>;
 
 type ExtractRequest = ReturnType<typeof extractRequest>;
 
+/** With its file, unless it was a probe. */
+type EndedJob = CompletedJob<OutputFile | null>;
+
 /** No local limit: the service decides what is too large. */
 const NO_LIMIT = Number.MAX_SAFE_INTEGER;
 
@@ -28,7 +31,7 @@ export async function extractOnServer(
   request: ExtractRequest,
   signal: AbortSignal,
   progress: Progress,
-): Promise<CompletedJob> {
+): Promise<EndedJob> {
   if (source.kind === 'url') {
     return followed(server, { type: 'url', url: source.url }, request, signal, progress);
   }
@@ -65,13 +68,16 @@ async function followed(
   request: ExtractRequest,
   signal: AbortSignal,
   progress: Progress,
-): Promise<CompletedJob> {
+): Promise<EndedJob> {
   progress.show({ step: 'submitting' });
   signal.throwIfAborted();
   // Not under the signal: a job whose id never arrived could not be cancelled.
   const { jobId } = await client.extract({ source, ...request });
   try {
-    return await client.waitFor(jobId, { signal, onProgress: (job) => progress.show(reportOf(job)) });
+    return await client.waitFor<OutputFile | null>(jobId, {
+      signal,
+      onProgress: (job) => progress.show(reportOf(job)),
+    });
   } catch (error) {
     if (signal.aborted) {
       progress.note(`cancelling ${jobId}`);

@@ -3,13 +3,13 @@ import { DestinationRequest } from 'soundpost-contract/destination';
 import { type FormatName, formats } from 'soundpost-contract/formats';
 import { ONLY_OUTPUT } from 'soundpost-contract/ids';
 import { JobOptions, VoiceMessageRequest } from 'soundpost-contract/job-request';
-import { type AskedOutputs, OutputRequest, OutputsRequest } from 'soundpost-contract/output-request';
+import { type AskedOutputs, LoneOutputRequest, OutputsRequest } from 'soundpost-contract/output-request';
 import { UsageError } from './ending.ts';
 import { subtitlesOf, TRANSCRIPT_NAME } from './transcript.ts';
 
 /** As commander passes them. */
 interface ExtractChoices {
-  readonly format?: FormatName;
+  readonly format?: FormatName | 'probe';
   readonly quality?: string;
   readonly bitrate?: string;
   /** False with `--no-copy`. */
@@ -20,6 +20,7 @@ interface ExtractChoices {
   readonly start?: string;
   readonly end?: string;
   readonly channels?: string;
+  readonly channel?: string;
   readonly sampleRate?: string;
   /** False with `--no-metadata`. */
   readonly metadata: boolean;
@@ -57,16 +58,18 @@ export function extractRequest(choices: ExtractChoices): ExtractRequest {
     copy: choices.copy ? undefined : 'never',
     normalize: choices.normalize,
     loudness: number('--loudness', choices.loudness, 'LUFS, such as -14'),
-    track: choices.track !== undefined && /^\d+$/.test(choices.track) ? Number(choices.track) : choices.track,
+    track: indexOr(choices.track),
     start: seconds('--start', choices.start),
     end: seconds('--end', choices.end),
     channels: number('--channels', choices.channels, '1 or 2'),
+    channel: indexOr(choices.channel),
     sampleRate: number('--sample-rate', choices.sampleRate, 'Hz, such as 44100'),
     preserveMetadata: choices.metadata ? undefined : false,
   });
   if (choices.language !== undefined && choices.transcript === undefined) {
     throw new UsageError('--language: belongs to a transcript; add --transcript FILE');
   }
+  if (choices.format === 'probe') demandNoFile(choices);
   const asked = askedOutputs(first, [
     ...(choices.also?.map(alsoOutput) ?? []),
     ...(choices.transcript === undefined
@@ -90,6 +93,19 @@ export function extractRequest(choices: ExtractChoices): ExtractRequest {
   return { ...asked.outputs, options: options.data, ...(destination && { destination }) };
 }
 
+/** A probe makes nothing that these could be about. */
+function demandNoFile({ output, send, destination }: ExtractChoices): void {
+  for (const [option, value] of Object.entries({
+    '-o': output,
+    '--send': send,
+    '--destination': destination,
+  })) {
+    if (value !== undefined) {
+      throw new UsageError(`${option}: a probe makes no file; what it finds is printed, with --json as JSON`);
+    }
+  }
+}
+
 /** Of the same part and track as the audio. */
 function transcriptOutput(
   { track, start, end }: Readonly<Record<string, unknown>>,
@@ -100,7 +116,7 @@ function transcriptOutput(
   return given({ ...what, track, start, end, language });
 }
 
-type Issue = Readonly<{ path: readonly PropertyKey[]; message: string }>;
+type Issue = Readonly<{ path: readonly PropertyKey[]; message: string; keys?: readonly string[] }>;
 
 /** @param first without a name: its options are not prefixed */
 function askedOutputs(
@@ -108,7 +124,7 @@ function askedOutputs(
   others: readonly Readonly<Record<string, unknown>>[],
 ): { outputs: AskedOutputs; faults: string[] } {
   if (others.length === 0) {
-    const output = OutputRequest.safeParse(first);
+    const output = LoneOutputRequest.safeParse(first);
     return { outputs: { output: output.data }, faults: (output.error?.issues ?? []).map(faultOf) };
   }
   const outputs = OutputsRequest.safeParse([{ name: ONLY_OUTPUT, ...first }, ...others]);
@@ -126,7 +142,9 @@ function askedOutputs(
   return { outputs: { outputs: outputs.data }, faults };
 }
 
-function faultOf({ path, message }: Issue): string {
+function faultOf({ path, message, keys }: Issue): string {
+  // Only a probe takes fewer fields than there are options.
+  if (keys !== undefined) return `${keys.map(optionOf).join(', ')}: not for a probe, which makes no file`;
   return `${optionOf(String(path[0]))}: ${message}`;
 }
 
@@ -186,6 +204,10 @@ function number(option: string, text: string | undefined, form: string): number 
     throw new UsageError(`${option}: "${text}" is no number; it takes ${form}`);
   }
   return value;
+}
+
+function indexOr(text: string | undefined): string | number | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : text;
 }
 
 /** `70`, `70.5`, `1:10`, `0:01:10.5` */

@@ -3,12 +3,13 @@ import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { formatOf } from 'soundpost-contract/formats';
 import type { AnyOutputFile, InputFile, OutputFile } from 'soundpost-contract/job';
-import { outputsOf } from 'soundpost-contract/output-request';
+import { isProbe, outputsOf } from 'soundpost-contract/output-request';
 import { filesOf } from '../jobs/payloads.ts';
 import { type Config, loadConfig, terminalKind } from '../process/config.ts';
 import { UsageError } from './ending.ts';
 import { extractRequest } from './extract-options.ts';
 import { interruptible } from './interrupt.ts';
+import { type ProbeAnswer, probeText } from './probe-answer.ts';
 import { type Progress, progressOn, reportOf } from './progress.ts';
 import { namedServer, type Server } from './server.ts';
 import type { Streams } from './streams.ts';
@@ -77,14 +78,15 @@ export async function extract(
       progress.end();
     }
   });
-  progress.note(summary(answer, request));
+  if ('outputFile' in answer) progress.note(summary(answer, request));
   if (choices.json) say(JSON.stringify(answer));
+  else if (!('outputFile' in answer)) say(probeText(answer));
 }
 
 async function extractLocally(
   { source, request, targets, words, signal, progress }: Work,
   config: Config,
-): Promise<ExtractAnswer> {
+): Promise<ExtractAnswer | ProbeAnswer> {
   const { voiceMessage } = request.options;
   if (request.destination !== undefined) {
     throw new UsageError('--destination: only a service puts files elsewhere; name one by --server');
@@ -107,6 +109,8 @@ async function extractLocally(
       signal,
       (state) => progress.show(localReport(source, reportOf(state))),
     );
+    const { inputFile, warnings } = result;
+    if (isProbe(request)) return { inputFile, warnings };
     const made = filesOf(result);
     const places = await deliverAll(targets, made, signal, async (_file, nth) => outputPaths[nth] ?? '');
     const recording = recordings[0];
@@ -115,7 +119,7 @@ async function extractLocally(
         made.map(({ storageKey: _, ...file }) => file),
         places,
       ),
-      inputFile: result.inputFile,
+      inputFile,
       ...(words === undefined || recording === undefined
         ? {}
         : { transcript: await wordsHere(words, recording, local.folder, config, signal, progress) }),
@@ -168,13 +172,14 @@ async function localInput(
 async function extractByServer(
   { source, request, targets, words, signal, progress }: Work,
   server: Server,
-): Promise<ExtractAnswer> {
+): Promise<ExtractAnswer | ProbeAnswer> {
   const { awaitHandedOn, download, extractOnServer } = await import('./extract-on-server.ts');
   const completed = await extractOnServer(server, source, request, signal, progress);
   const { jobId, inputFile } = completed;
   // It may exist already, but is awaited below.
   const outputFiles = completed.outputFiles.filter((file) => !isTranscript(file));
   if (inputFile === null) throw new Error('the service says nothing of the video');
+  if (isProbe(request)) return { jobId, inputFile, warnings: completed.warnings };
   progress.show({ step: 'saving' });
   const places = await deliverAll(targets, outputFiles, signal, (file) =>
     download(server, jobId, file, signal),
@@ -231,6 +236,7 @@ async function chooseTargets(
   source: VideoSource,
   streams: Streams,
 ): Promise<Target[]> {
+  if (isProbe(request)) return [];
   const [, ...others] = outputsOf(request).filter(({ format }) => format !== 'transcript');
   // A chat gets only the first file, a destination gets all.
   const isHandedOn = choices.destination !== undefined || (choices.send !== undefined && others.length === 0);

@@ -1,12 +1,12 @@
 /** `jobs list | show | watch | download | cancel | retry`: the jobs of a key, at a service. */
 import type { SoundpostClient } from 'soundpost-client/client';
-import type { CompletedJob } from 'soundpost-client/wait';
-import type { AnyOutputFile, Job, JobStatus } from 'soundpost-contract/job';
-import { outputsOf } from 'soundpost-contract/output-request';
+import type { AnyOutputFile, Job, JobStatus, OutputFile } from 'soundpost-contract/job';
+import { isProbe, outputsOf } from 'soundpost-contract/output-request';
 import { terminalKind } from '../process/config.ts';
 import { UsageError } from './ending.ts';
 import { download } from './extract-on-server.ts';
 import { interruptible } from './interrupt.ts';
+import { probeText } from './probe-answer.ts';
 import { progressOn, reportOf } from './progress.ts';
 import { anyServer } from './server.ts';
 import type { Streams } from './streams.ts';
@@ -42,9 +42,11 @@ export async function listJobs(choices: JobListChoices): Promise<string> {
   const rows = jobs.map((job) => [
     job.jobId,
     stateOf(job),
-    outputsOf(job)
-      .map(({ format }) => format)
-      .join('+'),
+    isProbe(job)
+      ? 'probe'
+      : outputsOf(job)
+          .map(({ format }) => format)
+          .join('+'),
     job.createdAt.slice(0, 19).replace('T', ' '),
     job.inputFile?.name ?? job.source.name ?? job.source.url ?? job.source.file ?? '',
   ]);
@@ -86,7 +88,7 @@ export async function watchJob(jobId: string, choices: OnServer, { stderr }: Str
   const progress = progressOn(stderr, { quiet: false, terminalKind });
   const job = await interruptible((signal) =>
     client
-      .waitFor(jobId, { signal, onProgress: (seen) => progress.show(reportOf(seen)) })
+      .waitFor<OutputFile | null>(jobId, { signal, onProgress: (seen) => progress.show(reportOf(seen)) })
       .finally(() => progress.end()),
   );
   return described(job, choices);
@@ -100,7 +102,7 @@ export async function downloadJob(
   const server = anyServer(choices);
   const target = await chooseTarget(choices, '.', streams);
   const file = await interruptible(async (signal) => {
-    const job = await server.client.waitFor(jobId, { signal });
+    const job = await server.client.waitFor<OutputFile | null>(jobId, { signal });
     const isTranscript = job.transcripts?.some(({ name }) => name === choices.name) ?? false;
     const made = isTranscript
       ? await awaitTranscript(server, jobId, signal, choices.name)
@@ -111,7 +113,12 @@ export async function downloadJob(
   return file ?? undefined;
 }
 
-function namedFile({ outputFile, outputFiles }: CompletedJob, name: string | undefined): AnyOutputFile {
+function namedFile({ jobId, outputFile, outputFiles }: Job, name: string | undefined): AnyOutputFile {
+  if (outputFile === null) {
+    throw new UsageError(
+      `${jobId} is a probe, which makes no file; "soundpost jobs show ${jobId}" says what it found`,
+    );
+  }
   const found = name === undefined ? outputFile : outputFiles.find((file) => file.name === name);
   if (found === undefined) {
     const names = outputFiles.map((file) => file.name).join(', ');
@@ -135,7 +142,7 @@ function described(job: Job, { json }: OnServer): string {
   if (json) return JSON.stringify(job);
   const { outputFile: made, outputFiles: files, transcripts = [], voiceMessage: voice, webhook } = job;
   const [, ...others] = files;
-  return fields([
+  const about = fields([
     ['job', job.jobId],
     ['state', stateOf(job)],
     ['step', job.status === 'completed' ? undefined : (job.currentStep ?? undefined)],
@@ -164,6 +171,8 @@ function described(job: Job, { json }: OnServer): string {
     ['finished', job.finishedAt ?? undefined],
     ['retry of', job.retryOf ?? undefined],
   ]);
+  const { inputFile, warnings } = job;
+  return isProbe(job) && inputFile !== null ? `${about}\n\n${probeText({ inputFile, warnings })}` : about;
 }
 
 function detailsOf(text: string | null | undefined): string {

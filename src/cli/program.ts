@@ -48,9 +48,10 @@ function addExtract(program: Command, { say, streams = process }: Terminal): voi
     .description('take the audio out of a video')
     .argument('<video>', 'a file, an http(s) address, or - for standard input')
     .addOption(
-      new Option('-f, --format <format>', 'what to make; default: by the extension of -o, else mp3').choices(
-        Object.keys(formats),
-      ),
+      new Option(
+        '-f, --format <format>',
+        'what to make; default: by the extension of -o, else mp3. probe makes no file and prints what is in the video',
+      ).choices([...Object.keys(formats), 'probe']),
     )
     .addOption(
       new Option(
@@ -66,11 +67,12 @@ function addExtract(program: Command, { say, streams = process }: Terminal): voi
     .option('--start <time>', 'where to begin: 10, 10.5, 1:10 or 0:01:10')
     .option('--end <time>', 'where to end, counted from the beginning of the video')
     .option('--channels <count>', '1 or 2; default: as the video, at most 2')
+    .option('--channel <channel>', 'one channel alone, as mono: left, right or an index from 0')
     .option('--sample-rate <Hz>', 'default: as the video, or the nearest that the format takes')
     .option('--no-metadata', 'leave tags, chapters and cover art out')
     .option(
       '--also <NAME=FORMAT,…>',
-      'make one more file of it, such as peaks=waveform or preview=opus,end=30; seven at most',
+      'make one more file of it, such as peaks=waveform or preview=opus,end=30; 31 at most',
       (value: string, before: readonly string[] = []) => [...before, value],
     )
     .option(
@@ -209,6 +211,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
     'soundpost extract talk.mp4 -o talk.mp3 --transcript talk.vtt',
     'soundpost extract - -o - < talk.mp4 | ffplay -nodisp -autoexit -',
     'soundpost extract talk.mp4 --json | jq .outputFile.duration',
+    'soundpost extract talk.mp4 -f probe                     # its audio tracks, no file',
     'soundpost extract talk.mp4 --server https://audio.example.com --send support:+12025550123',
   ],
   'jobs list': ['soundpost jobs list --status failed', 'soundpost jobs list --limit 500 --json'],

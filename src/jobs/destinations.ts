@@ -81,7 +81,12 @@ export function openDestinations(
   return {
     ...(output === undefined
       ? { outputs: outputs?.map((asked) => ({ ...asked, destination: open(own[asked.name], asked.name) })) }
-      : { output: { ...output, destination: open(own[ONLY_OUTPUT], ONLY_OUTPUT) } }),
+      : {
+          output:
+            output.format === 'probe'
+              ? output
+              : { ...output, destination: open(own[ONLY_OUTPUT], ONLY_OUTPUT) },
+        }),
     ...(destination && { destination }),
   };
 }

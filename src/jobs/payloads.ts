@@ -18,7 +18,7 @@ import {
   WaveformFile,
 } from 'soundpost-contract/job';
 import { JobOptions, UrlSource, VoiceMessageRequest } from 'soundpost-contract/job-request';
-import { OutputRequest, OutputsRequest } from 'soundpost-contract/output-request';
+import { LoneOutputRequest, OutputsRequest } from 'soundpost-contract/output-request';
 import { SpokenLanguage, Subtitles, TranscriptState } from 'soundpost-contract/transcripts';
 import { z } from 'zod';
 import { QueuedDestinations } from './destinations.ts';
@@ -38,7 +38,7 @@ export const ExtractPayload = z.object({
   tenant: TenantId,
   source: QueuedSource,
   /** As requested, one of the two; {@link outputsOf} makes one list. */
-  output: OutputRequest.optional(),
+  output: LoneOutputRequest.optional(),
   outputs: OutputsRequest.optional(),
   /** Where files are delivered; not repeated in the outputs. */
   destinations: QueuedDestinations.optional(),
@@ -101,8 +101,8 @@ export const ExtractResult = z.object({
   version,
   inputFile: InputFile,
   warnings: z.array(JobWarning),
-  /** The first output's file. */
-  outputFile: StoredAudio,
+  /** The first output's file; null of a probe. */
+  outputFile: StoredAudio.nullable(),
   /** The other outputs' files, in order. */
   otherFiles: z.array(StoredFile).optional(),
   /** The transcripts' audio, in order. */
@@ -126,7 +126,7 @@ export function filesOf({
   outputFile,
   otherFiles = [],
 }: Pick<ExtractResult, 'outputFile' | 'otherFiles'>): readonly StoredFile[] {
-  return [outputFile, ...otherFiles];
+  return outputFile === null ? [] : [outputFile, ...otherFiles];
 }
 
 /** Storage keys of everything that the attempt published or that is derived from it. */

@@ -17,16 +17,19 @@ export function filesView(
   result: ExtractResult,
   signer: UrlSigner,
   erased = false,
-): { outputFile: OutputFile; outputFiles: AnyOutputFile[] } {
+): { outputFile: OutputFile | null; outputFiles: AnyOutputFile[] } {
   const files = filesOf(result);
   const addressOf = ({ name, expiresAt }: StoredFile): { url?: string } => {
     // A name is needed, and signed, only if there is a choice.
     const wanted = files.length > 1 ? { name } : 'output';
     return erased ? {} : { url: signer.downloadUrl(jobId, Date.parse(expiresAt), wanted) };
   };
-  const { storageKey: _, ...first } = result.outputFile;
+  const audioView = (stored: NonNullable<ExtractResult['outputFile']>): OutputFile => {
+    const { storageKey: _, ...file } = stored;
+    return { ...file, ...addressOf(stored) };
+  };
   return {
-    outputFile: { ...first, ...addressOf(result.outputFile) },
+    outputFile: result.outputFile && audioView(result.outputFile),
     outputFiles: files.map((stored) => {
       const { storageKey: _, ...file } = stored;
       return { ...file, ...addressOf(stored) };

@@ -2,8 +2,8 @@
 
 import { deadline, within } from 'soundpost-base/deadline';
 import { ServiceError } from 'soundpost-contract/errors';
-import type { InputFile, ProcessingStep } from 'soundpost-contract/job';
-import { type NamedOutput, outputsOf } from 'soundpost-contract/output-request';
+import { type InputFile, type ProcessingStep, stepsOf } from 'soundpost-contract/job';
+import { isProbe } from 'soundpost-contract/output-request';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing } from 'soundpost-kit/observe/tracing/tracing';
 import type { DiskClaim } from 'soundpost-kit/storage/disk-claim';
@@ -11,10 +11,12 @@ import { isDiskFull, outOfDiskSpace } from 'soundpost-kit/storage/disk-space';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { MediaFailure } from 'soundpost-media/failure';
 import type { MediaTools } from 'soundpost-media/run';
+import type { LocalSource } from 'soundpost-media/source-request';
 import type { ExtractionJob } from '../jobs/extraction-consumer.ts';
 import type { ExtractProgress, ExtractResult } from '../jobs/payloads.ts';
 import type { Step, StepContext, WorkerServices } from './step.ts';
 import { analyze, inputFileOf } from './steps/analyze.ts';
+import { answerProbe } from './steps/answer-probe.ts';
 import { download } from './steps/download.ts';
 import { extract } from './steps/extract.ts';
 import { finalize } from './steps/finalize.ts';
@@ -48,7 +50,7 @@ async function runSteps(
   workspace: string,
   space: DiskClaim,
 ): Promise<ExtractResult> {
-  const meter = new ProgressMeter(outputsOf(job.payload).some(isLevelled), Date.now(), job.report);
+  const meter = new ProgressMeter(stepsOf(job.payload), Date.now(), job.report);
   let processorSeconds = 0;
   const context: StepContext = {
     jobId: job.jobId,
@@ -69,6 +71,11 @@ async function runSteps(
   const timed = timing(services);
   const limited = <Input, Output>(name: LimitedStep, step: Step<Input, Output>, input: Input) =>
     timed(name, () => withinLimit(name, job.signal, (signal) => step(input, { ...context, signal })));
+  const makeFiles = async (video: LocalSource): Promise<ExtractResult> => {
+    const analyzed = await limited('analyze', analyze, video);
+    meter.setInputFile(inputFileOf(analyzed, null));
+    return limited('finalize', finalize, await limited('extract', extract, analyzed));
+  };
   const startedMs = performance.now();
   let leave: (() => void) | undefined;
   try {
@@ -83,10 +90,9 @@ async function runSteps(
     );
     const turnMs = performance.now();
     await job.takeTurn();
-    const analyzed = await limited('analyze', analyze, video);
-    meter.setInputFile(inputFileOf(analyzed, null));
-    const extracted = await limited('extract', extract, analyzed);
-    const result = await limited('finalize', finalize, extracted);
+    const result = isProbe(job.payload)
+      ? await limited('analyze', answerProbe, video)
+      : await makeFiles(video);
     services.noteSeconds?.({
       fetching: (fetchedMs - startedMs) / 1000,
       encoding: (performance.now() - turnMs) / 1000,
@@ -101,10 +107,6 @@ async function runSteps(
     leave?.();
     if (processorSeconds > 0) services.charge?.(job.payload.tenant, processorSeconds);
   }
-}
-
-function isLevelled(output: NamedOutput): boolean {
-  return 'normalize' in output && output.normalize;
 }
 
 /** The tools; `onUsed` also gets the processor time of each run. */
@@ -197,9 +199,8 @@ class ProgressMeter {
   #step: ProcessingStep = 'downloading_video';
   #done = 0;
 
-  /** @param normalizes whether the job has the step normalizing_audio */
-  constructor(normalizes: boolean, nowMs: number, report: (state: ExtractProgress) => void) {
-    this.#shares = SHARES.filter(([step]) => normalizes || step !== 'normalizing_audio');
+  constructor(steps: readonly ProcessingStep[], nowMs: number, report: (state: ExtractProgress) => void) {
+    this.#shares = SHARES.filter(([step]) => steps.includes(step));
     this.#total = this.#shares.reduce((sum, [, share]) => sum + share, 0);
     this.#startedMs = nowMs;
     this.#report = report;

@@ -45,9 +45,9 @@ describe('A8. outputs: each fault has its code and is told where it is', () => {
     ['mp3', 'INVALID_OUTPUT', 'outputs: '],
     [null, 'INVALID_OUTPUT', 'outputs: '],
     [
-      Array.from({ length: 9 }, (_, nth) => ({ name: `n${nth}`, format: 'mp3' })),
+      Array.from({ length: 33 }, (_, nth) => ({ name: `n${nth}`, format: 'mp3' })),
       'INVALID_OUTPUT',
-      'outputs: must hold at most 8 outputs',
+      'outputs: must hold at most 32 outputs',
     ],
     [['mp3'], 'INVALID_OUTPUT', 'outputs[0]: '],
     [[{ format: 'mp3' }], 'INVALID_REQUEST', 'outputs[0].name: is required'],

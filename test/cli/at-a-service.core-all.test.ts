@@ -54,6 +54,21 @@ describe('extract', () => {
     expect([ended.code, await desk().leftovers()]).toEqual([0, []]);
   });
 
+  it.runIf(currentRun === 'core')('has a video probed, which leaves no file', async () => {
+    const { stdout, code } = await desk().soundpost(['extract', videos.talk, '-f', 'probe', '--json']);
+    const { jobId, ...found } = JSON.parse(stdout.toString());
+    expect([code, found]).toEqual([0, { inputFile: (await service().job(jobId)).inputFile, warnings: [] }]);
+    const shown = await desk().soundpost(['jobs', 'show', jobId]);
+    expect(shown.stdout.toString()).toMatch(/^state +completed$[\s\S]*^TRACK +CODEC[^\n]*\n0 +aac /m);
+    const refused = await desk().soundpost(['jobs', 'download', jobId]);
+    expect([refused.code, refused.stderr]).toEqual([
+      2,
+      expect.stringContaining('is a probe, which makes no file'),
+    ]);
+    const listed = await desk().soundpost(['jobs', 'list', '--limit', '1']);
+    expect(listed.stdout.toString()).toMatch(new RegExp(`^${jobId} +completed +probe `, 'm'));
+  });
+
   it.runIf(currentRun === 'core')('has the file put to an address, and says when that failed', async () => {
     const url = await service().outside.file('put.mp4', videos.talk);
     const bucket = new Bucket();

@@ -65,6 +65,26 @@ describe('a file', () => {
     },
   );
 
+  it.runIf(currentRun === 'core')('is probed: what is in it is printed, and no file is made', async () => {
+    const before = await desk().files();
+    const [shown, answer] = await Promise.all([
+      desk().soundpost(['extract', videos.talk, '-f', 'probe']),
+      desk().soundpost(['extract', videos.talk, '-f', 'probe', '--json', '--quiet']),
+    ]);
+    expect(shown.stdout.toString()).toMatch(
+      /^video +talk\.mp4\ncontainer +mp4\nlength +[\d.]+ s\nsize +\d+ bytes\n\nTRACK +CODEC +LANGUAGE[^\n]+\n0 +aac .* default\n$/,
+    );
+    expect(shown.stderr).toBe('reading\nanalyzing\n');
+    expect(json(answer)).toEqual({
+      inputFile: expect.objectContaining({
+        name: 'talk.mp4',
+        tracks: [expect.objectContaining({ index: 0 })],
+      }),
+      warnings: [],
+    });
+    expect([shown.code, answer.code, await desk().files()]).toEqual([0, 0, before]);
+  });
+
   it.runIf(currentRun === 'core')('is cut, levelled and made what the name of the output says', async () => {
     const args = ['--start', '0:00:01', '--end', '2.5', '--loudness', '-20', '--sample-rate', '24000'];
     const ended = await desk().soundpost(['extract', videos.talk, ...args, '-o', 'part.flac', '--json']);

@@ -96,6 +96,26 @@ describe('extract', () => {
       () => [video, '-o', '-', '--also', 'peaks=waveform'],
       /--also: several files need a place to lie; give -o a file or a folder/,
     ],
+    [
+      'an option of a file for a probe',
+      () => [video, '-f', 'probe', '-q', 'low', '--no-metadata'],
+      /--quality, --no-metadata: not for a probe, which makes no file/,
+    ],
+    [
+      'a place for what a probe finds',
+      () => [video, '-f', 'probe', '-o', 'talk.mp3'],
+      /-o: a probe makes no file; what it finds is printed, with --json as JSON/,
+    ],
+    [
+      'a probe beside a file',
+      () => [video, '-f', 'probe', '--also', 'low=mp3'],
+      /--format: must not be probe, which makes no file/,
+    ],
+    [
+      'a channel that is none',
+      () => [video, '--channel', 'middle'],
+      /--channel: must be left, right or an index from 0/,
+    ],
     ['no INSTANCE', () => [video, '--send', '+1202'], /--send: "\+1202" is not of the form INSTANCE:NUMBER/],
     ['an INSTANCE that is none', () => [video, '--send', 'a b:1'], /--send: instance must be the name or id/],
     ['a delay of nothing', () => [video, '--delay', '5'], /--delay: belongs to a voice message; add --send/],

@@ -212,6 +212,8 @@ describe('the types of soundpost-client', () => {
     const source = { type: 'url', url: 'https://example.com/a.mp4' } as const;
     const request: JobRequest = { source, output: { format: 'mp3', loudness: -14 } };
     export const size: Promise<number> = client.waitFor('job_1').then(({ outputFile }) => outputFile.size);
+    export const none: Promise<null> = client.waitFor<null>('job_1').then(({ outputFile }) => outputFile);
+    void client.extract({ source, output: { format: 'probe' } });
     export const of = (event: WebhookEvent) => (event.event === 'job.failed' ? event.error.code : undefined);
     export const names = ({ outputFiles }: Job): string[] => outputFiles.map((file: OutputFile | { filename: string }) => file.filename);
     void client.extract(request);

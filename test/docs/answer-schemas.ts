@@ -17,7 +17,7 @@ import { ErrorBody } from 'soundpost-contract/errors';
 import { SentMessage } from 'soundpost-contract/gateway';
 import { GatewayErrorAnswer } from 'soundpost-contract/gateway-errors';
 import { CreateInstanceAnswer } from 'soundpost-contract/gateway-instances';
-import { Job, VoiceMessageState, WebhookState } from 'soundpost-contract/job';
+import { InputFile, Job, VoiceMessageState, WebhookState } from 'soundpost-contract/job';
 import { JobRequest } from 'soundpost-contract/job-request';
 import {
   DestinationUpdatedEvent,
@@ -37,6 +37,7 @@ export const answerSchemas: Readonly<Record<string, z.ZodType>> = {
   CreateInstanceAnswer,
   DeliveryList: envelope(DeliveryList),
   DestinationRequest,
+  InputFile,
   Job: envelope(Job),
   JobList: envelope(JobList),
   JobRequest,

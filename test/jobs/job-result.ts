@@ -1,8 +1,19 @@
 import { ExtractResult } from '../../src/jobs/payloads.ts';
 
+/** Of a job that was no probe. */
+export interface Made extends ExtractResult {
+  readonly outputFile: NonNullable<ExtractResult['outputFile']>;
+}
+
+export function madeOf(result: ExtractResult): Made {
+  const { outputFile } = result;
+  if (outputFile === null) throw new Error('a probe makes no file');
+  return { ...result, outputFile };
+}
+
 /** What a run of the steps returns. */
-export function resultOf(jobId: string): ExtractResult {
-  return ExtractResult.parse({
+export function resultOf(jobId: string): Made {
+  const result = ExtractResult.parse({
     version: 1,
     inputFile: { name: 'talk.mp4', size: 1, duration: 1, format: 'mp4', tracks: [] },
     warnings: [],
@@ -24,4 +35,5 @@ export function resultOf(jobId: string): ExtractResult {
     },
     voice: null,
   });
+  return madeOf(result);
 }

@@ -11,6 +11,14 @@ export const apiFaults: readonly Fault[] = [
     tests: ['test/api/downloads.test.ts'],
   },
   {
+    name: 'probe-answers-an-estimate',
+    promise: 'api.md "What is in a file": the duration of a probe is counted, not what the file claims',
+    in: 'answerProbe',
+    search: 'duration: endSeconds',
+    replace: 'duration: probed.durationSeconds',
+    tests: ['test/worker/probe.test.ts'],
+  },
+  {
     name: 'download-without-etag',
     promise: 'api.md "Fetch": a download has a strong ETag, the SHA-256 of the file',
     in: 'sendFile',

@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { decodedSamples, inspect, sampleHash } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { ExtractResult } from '../../src/jobs/payloads.ts';
+import type { Made } from '../jobs/job-result.ts';
 import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
 import { extract, fileOf, placeStream, samplesOf } from './stream-run.ts';
 import { type StreamServer, serveStreams } from './stream-server.ts';
@@ -204,7 +204,7 @@ describe('the presentation has a clock', () => {
     { ...WAV, name: 'shown' },
     { ...WAV, name: 'closed', timeline: 'audio' },
   ];
-  async function expectLate({ inputFile, outputFile, otherFiles }: ExtractResult): Promise<void> {
+  async function expectLate({ inputFile, outputFile, otherFiles }: Made): Promise<void> {
     expect(outputFile.timeline).toMatchObject({ startOffset: 0 });
     expect(outputFile.timeline.filledSeconds).toBeCloseTo(3, 1);
     expect(inputFile.duration).toBeCloseTo(SECONDS + 3, 0);

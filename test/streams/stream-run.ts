@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { cachedFolder } from 'soundpost-testing/media-cache';
 import { ffmpeg, sampleHash } from 'soundpost-testing/oracle';
 import type { MediaFolder } from 'soundpost-testing/sources';
-import { ExtractPayload, type ExtractResult } from '../../src/jobs/payloads.ts';
+import { ExtractPayload } from '../../src/jobs/payloads.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
+import { type Made, madeOf } from '../jobs/job-result.ts';
 import type { Surroundings } from '../worker/worker-fixture.ts';
 
 /** A job over what lies at a URL. @param output several as a list */
@@ -14,7 +15,7 @@ export function extract(
   around: Surroundings,
   url: string,
   output: object | readonly object[],
-): Promise<ExtractResult> {
+): Promise<Made> {
   return extractFrom(around, { type: 'url', url }, output);
 }
 
@@ -22,7 +23,7 @@ export async function extractFrom(
   around: Surroundings,
   source: ExtractPayload['source'],
   output: object | readonly object[],
-): Promise<ExtractResult> {
+): Promise<Made> {
   return runExtraction(
     {
       jobId: `job_${randomBytes(8).toString('hex')}`,
@@ -43,16 +44,16 @@ export async function extractFrom(
     },
     around.services,
     around.workspaces,
-  );
+  ).then(madeOf);
 }
 
 /** What a job made. */
-export function fileOf(around: Surroundings, { outputFile }: ExtractResult): Promise<string> {
+export function fileOf(around: Surroundings, { outputFile }: Made): Promise<string> {
   return around.storage.localCopy(outputFile.storageKey, around.folder);
 }
 
 /** MD5 of the samples of a job's result. The format has to be lossless. */
-export async function samplesOf(around: Surroundings, result: ExtractResult): Promise<string> {
+export async function samplesOf(around: Surroundings, result: Made): Promise<string> {
   return sampleHash(await fileOf(around, result));
 }
 

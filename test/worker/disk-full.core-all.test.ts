@@ -14,10 +14,11 @@ import { mediaFolder } from 'soundpost-testing/sources';
 import { until } from 'soundpost-testing/until';
 import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ExtractPayload, type ExtractResult } from '../../src/jobs/payloads.ts';
+import { ExtractPayload } from '../../src/jobs/payloads.ts';
 import { Semaphore } from '../../src/jobs/semaphore.ts';
 import { uploadStorageKey } from '../../src/jobs/uploads/record.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
+import { type Made, madeOf } from '../jobs/job-result.ts';
 import { makeSurroundings, type Surroundings } from './worker-fixture.ts';
 
 const KIB = 1024;
@@ -68,7 +69,7 @@ function run(
     encoding = around.services.encoding,
     options = {},
   } = {},
-): Promise<ExtractResult> {
+): Promise<Made> {
   return runExtraction(
     {
       jobId: `job_${randomBytes(8).toString('hex')}`,
@@ -89,7 +90,7 @@ function run(
     },
     { ...around.services, disk, storage, encoding },
     workspaces,
-  );
+  ).then(madeOf);
 }
 
 /** A video of so many MiB, served under the name: most of it is a box that holds nothing (ISO/IEC 14496-12 section 8.1.2). */
@@ -167,7 +168,7 @@ describe.runIf(currentRun === 'core')('jobs that share a disk', () => {
     disk: DiskSpace,
     atOnce: number,
     encoding?: Semaphore,
-  ): Promise<readonly Promise<ExtractResult>[]> {
+  ): Promise<readonly Promise<Made>[]> {
     const source = await padded('half-full.mp4', 6);
     const before = web.requests.length;
     web.hold();

@@ -10,12 +10,13 @@ import { mediaFolder } from 'soundpost-testing/sources';
 import { until } from 'soundpost-testing/until';
 import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { ExtractPayload, ExtractProgress, ExtractResult } from '../../src/jobs/payloads.ts';
+import type { ExtractPayload, ExtractProgress } from '../../src/jobs/payloads.ts';
 import { ExtractPayload as Payload } from '../../src/jobs/payloads.ts';
 import { Semaphore, type SemaphoreRequest } from '../../src/jobs/semaphore.ts';
 import { uploadStorageKey } from '../../src/jobs/uploads/record.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
 import type { WorkerServices } from '../../src/worker/step.ts';
+import { type Made, madeOf } from '../jobs/job-result.ts';
 import { makeSurroundings, type Surroundings } from './worker-fixture.ts';
 
 const folder = mediaFolder();
@@ -43,7 +44,7 @@ interface Run {
   /** Whether it told the queue that it has its turn. */
   readonly hasTurn: () => boolean;
   readonly abort: (reason: Error) => void;
-  readonly result: Promise<ExtractResult>;
+  readonly result: Promise<Made>;
 }
 
 function start(
@@ -84,7 +85,7 @@ function start(
     },
     { ...around.services, ...instead },
     around.workspaces,
-  );
+  ).then(madeOf);
   result.catch(() => undefined);
   return { jobId, reports, hasTurn: () => hasTurn, abort: (reason) => controller.abort(reason), result };
 }

@@ -6,9 +6,10 @@ import { type StorageOnS3, storageOnS3 } from 'soundpost-testing/s3/s3-fixture';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ExtractPayload, type ExtractResult, filesOf, storageKeysOf } from '../../src/jobs/payloads.ts';
+import { ExtractPayload, filesOf, storageKeysOf } from '../../src/jobs/payloads.ts';
 import { uploadStorageKey } from '../../src/jobs/uploads/record.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
+import { type Made, madeOf } from '../jobs/job-result.ts';
 import { makeSurroundings, type Surroundings } from './worker-fixture.ts';
 
 const UPLOAD = { type: 'upload', file: 'upl_0123456789abcdef', name: 'talk.mp4' } as const;
@@ -32,7 +33,7 @@ function run(
   disk: DiskSpace,
   signal = new AbortController().signal,
   asked: object = { output: { format: 'mp3' } },
-): Promise<ExtractResult> {
+): Promise<Made> {
   const job = {
     jobId: `job_${randomBytes(8).toString('hex')}`,
     attemptToken: randomBytes(4).toString('hex'),
@@ -50,7 +51,8 @@ function run(
       retryOf: null,
     }),
   };
-  return runExtraction(job, { ...around.services, storage: on.storage, disk }, around.workspaces);
+  const services = { ...around.services, storage: on.storage, disk };
+  return runExtraction(job, services, around.workspaces).then(madeOf);
 }
 
 const fetched = (): number => on.server.requests.filter(({ method }) => method === 'GET').length;

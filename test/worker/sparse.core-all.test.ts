@@ -287,6 +287,8 @@ describe('the result of a part is that of the whole', () => {
     ['vp8.webm', { format: 'opus' }],
     ['fragment-tracks.mp4', { format: 'm4a', track: 1 }],
     ['fragment-tracks.mp4', { format: 'mp3' }],
+    ['tracks.mov', { format: 'probe' }],
+    ['film.mkv', { format: 'probe' }],
   ] as const;
   it.each(rowsOfRun(results, 3))('%s as %o', async (name, output) => {
     const { size } = await stat(folder.at(name));
@@ -441,7 +443,7 @@ describe('a file of two hours', () => {
       try {
         const expected = await extract(whole.url('hours.mp4'), { format: 'm4a' }, surroundings);
         expect(expected.outputFile).toMatchObject({ copied: true });
-        expect(expected.outputFile.duration).toBeCloseTo(7200, -2);
+        expect(expected.outputFile?.duration).toBeCloseTo(7200, -2);
         expect(essence(await extract(quick.url('hours.mp4'), { format: 'm4a' }, surroundings))).toEqual(
           essence(expected),
         );

@@ -6,6 +6,7 @@ import { cancel, retry } from './job-actions.ts';
 import { goTo } from './route.ts';
 import { Button, Icon, StatusBadge, useWork } from './ui.tsx';
 import {
+  counted,
   isUnfinished,
   mayHelpToRetry,
   nameOf,
@@ -72,10 +73,13 @@ function aboutJob(job: Job, status: ShownStatus): string {
   return [formats.join(', '), progressOf(job, status), shortTime(job.createdAt)].filter(Boolean).join(' · ');
 }
 
-function progressOf({ outputFile, currentStep, progress, error }: Job, status: ShownStatus): string {
+function progressOf(
+  { inputFile, outputFile, currentStep, progress, error }: Job,
+  status: ShownStatus,
+): string {
   switch (status) {
     case 'completed':
-      if (outputFile === null) return '';
+      if (outputFile === null) return counted(inputFile?.tracks.length ?? 0, 'track');
       return outputFile.url === undefined
         ? 'no longer kept'
         : `${time(Math.round(outputFile.duration ?? 0))} · ${size(outputFile.size)}`;

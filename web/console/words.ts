@@ -58,11 +58,14 @@ export const destinationWord = ({ url, status, error }: DestinationState): strin
 
 export type Output = NonNullable<Job['outputs']>[number];
 
-/** What a job makes, in order: it was asked for one output or for several. */
+export const isProbe = ({ output }: Pick<Job, 'output'>): boolean => output?.format === 'probe';
+
+/** What a job makes, in order: it was asked for one output or for several. A probe is shown as one. */
 export const outputsOf = ({ output, outputs }: Pick<Job, 'output' | 'outputs'>): Output[] =>
   outputs ?? [output as Output];
 
-export const counted = (jobs: number): string => (jobs === 1 ? '1 job' : `${jobs} jobs`);
+/** `1 job`, `2 jobs` */
+export const counted = (count: number, what = 'job'): string => `${count} ${what}${count === 1 ? '' : 's'}`;
 
 /** What the job is about: the chosen name, the file, or the end of the address. */
 export function nameOf(job: Job): string {

@@ -14,7 +14,7 @@ import type {
   WebhookTest,
 } from 'soundpost-contract/answers';
 import type { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from 'soundpost-contract/api-keys';
-import type { Job, JobStatus } from 'soundpost-contract/job';
+import type { Job, JobStatus, OutputFile } from 'soundpost-contract/job';
 import type {
   BatchRequest,
   JobRequest,
@@ -103,8 +103,14 @@ export interface SoundpostClient {
   jobs(options?: ListOptions): Promise<z.infer<typeof JobList>>;
   /** The key's jobs, when new or changed, across broken connections, until aborted. */
   events(options?: EventsOptions): AsyncIterable<Job>;
-  /** Waits for the completed job; throws its error if it fails. */
-  waitFor(jobId: string, options?: WaitOptions): Promise<CompletedJob>;
+  /**
+   * Waits for the completed job; throws its error if it fails.
+   * @typeParam File `null` for a probe, which has no file
+   */
+  waitFor<File extends OutputFile | null = OutputFile>(
+    jobId: string,
+    options?: WaitOptions,
+  ): Promise<CompletedJob<File>>;
   /** A finished file as a response with a streaming `body`. */
   download(jobId: string, options?: DownloadOptions): Promise<Response>;
   /** Cancels an unfinished job, or deletes the files of a finished one. */

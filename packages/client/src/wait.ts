@@ -5,7 +5,11 @@ import { delay } from './delay.ts';
 import { SoundpostError } from './error.ts';
 import { readEvents } from './event-stream.ts';
 
-export type CompletedJob = Job & { readonly status: 'completed'; readonly outputFile: OutputFile };
+/** @typeParam File `null` of a probe, which has none */
+export type CompletedJob<File extends OutputFile | null = OutputFile> = Job & {
+  readonly status: 'completed';
+  readonly outputFile: File;
+};
 
 export interface WaitOptions {
   /** Ends the wait, not the job: see `cancel`. */
@@ -23,19 +27,19 @@ const SILENCE_MS = 20_000;
 const REFUSALS = new Set([400, 401, 403]);
 
 /** Throws SoundpostError with the job's own code if it fails. */
-export async function waitForEnd(
+export async function waitForEnd<File extends OutputFile | null>(
   connection: Connection,
   jobId: string,
   { signal, onProgress }: WaitOptions,
-): Promise<CompletedJob> {
+): Promise<CompletedJob<File>> {
   let shown = '';
-  const show = (job: Job): CompletedJob | undefined => {
+  const show = (job: Job): CompletedJob<File> | undefined => {
     const state = JSON.stringify([job.status, job.progress, job.currentStep]);
     if (state !== shown) {
       shown = state;
       onProgress?.(job);
     }
-    return completedOf(job);
+    return completedOf<File>(job);
   };
   for await (const job of jobEvents(connection, jobId, signal)) {
     const ended = show(job);
@@ -80,12 +84,12 @@ async function* jobEvents(
   }
 }
 
-async function poll(
+async function poll<Completed>(
   connection: Connection,
   jobId: string,
   signal: AbortSignal | undefined,
-  show: (job: Job) => CompletedJob | undefined,
-): Promise<CompletedJob> {
+  show: (job: Job) => Completed | undefined,
+): Promise<Completed> {
   for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(pauseMs * 1.5, LONGEST_POLL_MS)) {
     const ended = show(await connection.data<Job>(`/v1/jobs/${jobId}`, { signal }));
     if (ended !== undefined) {
@@ -95,13 +99,13 @@ async function poll(
   }
 }
 
-function completedOf(job: Job): CompletedJob | undefined {
+function completedOf<File extends OutputFile | null>(job: Job): CompletedJob<File> | undefined {
   if (job.status === 'failed') {
     throw new SoundpostError(job.error ?? { code: 'INTERNAL_ERROR', message: 'the job failed' }, {
       httpStatus: 200,
     });
   }
-  return job.status === 'completed' ? (job as CompletedJob) : undefined;
+  return job.status === 'completed' ? (job as CompletedJob<File>) : undefined;
 }
 
 /** Calls back unless it is fed in time. */

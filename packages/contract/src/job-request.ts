@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { DestinationRequest } from './destination.ts';
 import { UploadId } from './ids.ts';
-import { OutputRequest, OutputsRequest } from './output-request.ts';
+import { isProbe, LoneOutputRequest, OutputsRequest } from './output-request.ts';
 
 /** Jobs in one batch at most (audio-extraction.md "Limits"). */
 export const MAX_BATCH_JOBS = 10;
@@ -94,7 +94,7 @@ export type Priority = JobOptions['priority'];
 
 /** What is made of the source: exactly one of the two (decisions A8). */
 const asked = {
-  output: OutputRequest.optional().meta({ description: 'The one output; or give outputs' }),
+  output: LoneOutputRequest.optional().meta({ description: 'The one output; or give outputs' }),
   outputs: OutputsRequest.optional().meta({
     description: '1 to 32 outputs of one fetch and one decode, each with its own name; in place of output',
   }),
@@ -114,23 +114,51 @@ function refuseBothOrNeither(job: unknown, context: z.RefinementCtx): void {
   }
 }
 
+const Probing = z.object({
+  output: z.object({ format: z.literal('probe') }),
+  options: z.object({ voiceMessage: z.unknown().optional() }).optional().catch(undefined),
+  destination: z.unknown().optional(),
+});
+
+/** A probe makes no file that could go anywhere. */
+function refuseHandingOn(job: unknown, context: z.RefinementCtx): void {
+  const { data } = Probing.safeParse(job);
+  const refuse = (path: string[], verb: string): void =>
+    context.addIssue({
+      code: 'custom',
+      path,
+      message: `must not be given: a probe makes no file to ${verb}`,
+    });
+  if (data?.options?.voiceMessage !== undefined) refuse(['options', 'voiceMessage'], 'send');
+  if (data?.destination !== undefined) refuse(['destination'], 'put there');
+}
+
 export const JobRequest = z
   .strictObject({ source: Source, ...asked, options: JobOptions.prefault({}) })
-  .superRefine(refuseBothOrNeither, { when: () => true });
+  .superRefine(refuseBothOrNeither, { when: () => true })
+  .superRefine(refuseHandingOn, { when: () => true });
 export type JobRequest = z.infer<typeof JobRequest>;
 
 /** The `request` part of a multipart submission: a job whose source is the `file` part. */
 export const UploadedJobRequest = z
   .strictObject({ ...asked, options: JobOptions.prefault({}) })
-  .superRefine(refuseBothOrNeither, { when: () => true });
+  .superRefine(refuseBothOrNeither, { when: () => true })
+  .superRefine(refuseHandingOn, { when: () => true });
 
-export const BatchRequest = z.strictObject({
-  jobs: z.array(JobRequest).min(1, 'must hold at least 1 job'),
-  webhook: z
-    .string()
-    .max(MAX_URL_LENGTH)
-    .optional()
-    .meta({ description: 'Told of the end of each job that names no webhook of its own' }),
-  voiceMessage: VoiceMessageRequest.optional(),
-});
+export const BatchRequest = z
+  .strictObject({
+    jobs: z.array(JobRequest).min(1, 'must hold at least 1 job'),
+    webhook: z
+      .string()
+      .max(MAX_URL_LENGTH)
+      .optional()
+      .meta({ description: 'Told of the end of each job that names no webhook of its own' }),
+    voiceMessage: VoiceMessageRequest.optional(),
+  })
+  .superRefine(({ jobs, voiceMessage }, context) => {
+    const probe = voiceMessage === undefined ? -1 : jobs.findIndex(isProbe);
+    if (probe === -1) return;
+    const message = `must not be given: jobs[${probe}] is a probe, which makes no file to send`;
+    context.addIssue({ code: 'custom', path: ['voiceMessage'], message });
+  });
 export type BatchRequest = z.infer<typeof BatchRequest>;

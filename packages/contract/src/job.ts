@@ -8,14 +8,20 @@ import { ErrorBody } from './errors.ts';
 import { FormatName } from './formats.ts';
 import { BatchId, JobId, OutputName } from './ids.ts';
 import { JobOptions } from './job-request.ts';
-import { OutputRequest, OutputsRequest } from './output-request.ts';
+import {
+  type AskedOutputs,
+  isProbe,
+  LoneOutputRequest,
+  OutputsRequest,
+  outputsOf,
+} from './output-request.ts';
 import { Subtitles, TranscriptState } from './transcripts.ts';
 
 const jobStatuses = ['queued', 'processing', 'completed', 'failed'] as const;
 export const JobStatus = z.enum(jobStatuses);
 export type JobStatus = z.infer<typeof JobStatus>;
 
-/** In the order of a job; `normalizing_audio` only when requested. */
+/** In the order of a job; see {@link stepsOf}. */
 export const processingSteps = [
   'downloading_video',
   'analyzing_video',
@@ -25,6 +31,16 @@ export const processingSteps = [
 ] as const;
 export const ProcessingStep = z.enum(processingSteps);
 export type ProcessingStep = z.infer<typeof ProcessingStep>;
+
+/** The steps of a probe. */
+export const probeSteps = ['downloading_video', 'analyzing_video'] as const;
+
+/** The steps of a job; `normalizing_audio` only when requested. */
+export function stepsOf(asked: AskedOutputs): readonly ProcessingStep[] {
+  if (isProbe(asked)) return probeSteps;
+  const isLevelled = outputsOf(asked).some((output) => 'normalize' in output && output.normalize);
+  return processingSteps.filter((step) => isLevelled || step !== 'normalizing_audio');
+}
 
 export const Track = z.object({
   index: z.int().min(0).meta({ example: 0 }),
@@ -45,7 +61,10 @@ export const Track = z.object({
 });
 export type Track = z.infer<typeof Track>;
 
-/** Null only in a job that failed before its analysis; `size` is known while its upload is kept. */
+/**
+ * Null only in a job that failed before its analysis; `size` is known while its upload is kept. Of
+ * a probe `duration` is null where the track cannot be counted.
+ */
 export const InputFile = z.object({
   name: z.string().meta({ example: 'keynote.mp4' }),
   size: z.int().min(0).nullable().meta({ description: 'Bytes', example: 734_003_200 }),
@@ -238,13 +257,15 @@ export const Job = z.object({
     description:
       'Null until the source was analysed. Of an upload whose job failed before that: its name, its size while it is kept, no tracks',
   }),
-  outputFile: OutputFile.nullable().meta({ description: 'The first of outputFiles; null until completed' }),
+  outputFile: OutputFile.nullable().meta({
+    description: 'The first of outputFiles; null until completed, and of a probe',
+  }),
   outputFiles: z.array(AnyOutputFile).meta({
     description:
-      'What was made of each output, in order; empty until completed. A transcript joins it when it is there',
+      'What was made of each output, in order; empty until completed, and of a probe. A transcript joins it when it is there',
   }),
   warnings: z.array(JobWarning).meta({ description: 'Empty where there is nothing to say' }),
-  output: OutputRequest.optional().meta({ description: 'Where it was asked for' }),
+  output: LoneOutputRequest.optional().meta({ description: 'Where it was asked for' }),
   outputs: OutputsRequest.optional().meta({ description: 'Where they were asked for in place of output' }),
   options: JobOptions,
   source: z.object({

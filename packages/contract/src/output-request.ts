@@ -4,7 +4,15 @@
  */
 import { z } from 'zod';
 import { DestinationRequest } from './destination.ts';
-import { FormatName, formatOf, isAudioFormat, outputFormats, parseBitrate, qualities } from './formats.ts';
+import {
+  FormatName,
+  formatOf,
+  formats,
+  isAudioFormat,
+  outputFormats,
+  parseBitrate,
+  qualities,
+} from './formats.ts';
 import { ONLY_OUTPUT, OutputName } from './ids.ts';
 import { DEFAULT_SUBTITLES, SpokenLanguage, Subtitles } from './transcripts.ts';
 
@@ -167,11 +175,33 @@ export const TranscriptRequest = z
   .superRefine(reportFaults, ALWAYS);
 export type TranscriptRequest = z.infer<typeof TranscriptRequest>;
 
+/**
+ * In place of audio: what is in the source, and no file. Other fields are INVALID_OUTPUT
+ * (decisions A2).
+ */
+export const ProbeRequest = z.strictObject({
+  format: z.literal('probe').meta({
+    description: 'Says what is in the source: the job ends with inputFile, and without a file',
+  }),
+});
+
+/** The `output` of a job. */
+export const LoneOutputRequest = z.discriminatedUnion('format', [OutputRequest, ProbeRequest], {
+  error: ({ code }) =>
+    code === 'invalid_union' ? `must be one of ${Object.keys(formats).join(', ')}, probe` : undefined,
+});
+
 const anyOutput = [NamedOutputRequest, WaveformRequest, TranscriptRequest] as const;
 const AnyOutputRequest = z.discriminatedUnion('format', anyOutput, {
-  error: ({ code }) =>
-    code === 'invalid_union' ? `must be one of ${Object.keys(outputFormats).join(', ')}` : undefined,
+  error({ code, input }) {
+    if (code !== 'invalid_union') return undefined;
+    return ReadableFormat.safeParse(input).data?.format === 'probe'
+      ? 'must not be probe, which makes no file: ask for it in output, without outputs'
+      : `must be one of ${Object.keys(outputFormats).join(', ')}`;
+  },
 });
+
+const ReadableFormat = z.object({ format: z.unknown() });
 
 /** Outputs of one job at most (decisions A8). */
 const MAX_OUTPUTS = 32;
@@ -194,12 +224,25 @@ type NamedAudio = z.infer<typeof NamedOutputRequest>;
 
 /** As requested: one of the two. */
 export interface AskedOutputs {
-  readonly output?: OutputRequest | undefined;
+  readonly output?: z.infer<typeof LoneOutputRequest> | undefined;
   readonly outputs?: NamedOutput[] | undefined;
 }
 
-/** What a job makes, in order; an `output` alone is named `audio`. The first is always audio. */
-export function outputsOf({ output, outputs }: AskedOutputs): readonly [NamedAudio, ...NamedOutput[]] {
+/** Whether a job says what is in the source, and makes no file. */
+export function isProbe({ output }: Pick<AskedOutputs, 'output'>): boolean {
+  return output?.format === 'probe';
+}
+
+type SomeOutputs = readonly [NamedAudio, ...NamedOutput[]];
+
+/**
+ * What a job makes, in order; an `output` alone is named `audio`. The first is always audio. A
+ * probe makes nothing.
+ */
+export function outputsOf(asked: { readonly outputs: NamedOutput[] }): SomeOutputs;
+export function outputsOf(asked: AskedOutputs): SomeOutputs | readonly [];
+export function outputsOf({ output, outputs }: AskedOutputs): SomeOutputs | readonly [] {
+  if (output?.format === 'probe') return [];
   const [first, ...others] = output === undefined ? (outputs ?? []) : [{ ...output, name: ONLY_OUTPUT }];
   if (first === undefined || !isAudio(first)) throw new Error('the first output is no audio');
   return [first, ...others];
@@ -267,9 +310,9 @@ const Readable = z.object({
   start: z.number().optional().catch(undefined),
   end: z.number().optional().catch(undefined),
   channels: z.number().optional().catch(undefined),
-  channel: z.unknown(),
-  timeline: z.unknown(),
-  trimSilence: z.unknown(),
+  channel: z.unknown().optional(),
+  timeline: z.unknown().optional(),
+  trimSilence: z.unknown().optional(),
   sampleRate: z.number().optional().catch(undefined),
 });
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { DestinationState } from './destination.ts';
 import { ErrorBody } from './errors.ts';
 import { BatchId, JobId, OutputName } from './ids.ts';
-import { AnyOutputFile, OutputFile, TranscriptFile, VoiceMessageState } from './job.ts';
+import { AnyOutputFile, InputFile, OutputFile, TranscriptFile, VoiceMessageState } from './job.ts';
 import { JobOptions } from './job-request.ts';
 import { TranscriptState } from './transcripts.ts';
 
@@ -18,11 +18,12 @@ export const JobCompletedEvent = z.object({
   event: z.literal('job.completed'),
   status: z.literal('completed'),
   ...aboutJob,
-  downloadUrl: z.string().meta({
-    description: 'Path of the first file, for a key; ?name= chooses another',
+  downloadUrl: z.string().nullable().meta({
+    description: 'Path of the first file, for a key; ?name= chooses another. Null of a probe',
     example: '/audio-extract/v1/download/job_5f0c2a9be41d7783',
   }),
-  outputFile: OutputFile,
+  inputFile: InputFile.optional().meta({ description: 'Of a probe: what is in the source' }),
+  outputFile: OutputFile.nullable().meta({ description: 'Null of a probe' }),
   outputFiles: z.array(AnyOutputFile).meta({ description: 'Of all outputs, in order' }),
 });
 

@@ -8,7 +8,7 @@ import type { SourceRequest } from './source-request.ts';
 import { readMatroskaIndex } from './sparse/matroska/audio-index.ts';
 import { readAudioIndex } from './sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from './sparse/mp4/boxes.ts';
-import { chooseTrack, partsOf } from './track-choice.ts';
+import { chooseTrack, defaultTrack, partsOf } from './track-choice.ts';
 
 /**
  * ffprobe's answer chooses the tracks, from the index and the beginning of each track.
@@ -28,7 +28,8 @@ export async function fetchAudioParts(
     if (!(await parts.fetch(index.lead))) throw new UnsupportedLayout('little would be gained');
     const probed = await probe(tools, path, { signal });
     const chosen = outputs.flatMap(({ track }) => partsOf(chooseTrack(probed, track)));
-    const places = new Set(chosen.map(({ index }) => index));
+    const tracks = chosen.length === 0 ? [defaultTrack(probed)] : chosen;
+    const places = new Set(tracks.map(({ index }) => index));
     // If ffprobe sees other tracks than the index has, positions among them mean nothing.
     if (probed.tracks.length !== index.audioTracks) throw new UnsupportedLayout('audio tracks that are none');
     const wanted = united(...[...places].map((place) => index.track(place)));

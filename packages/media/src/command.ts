@@ -19,7 +19,7 @@ export const DECODER_FAMILIES: Readonly<Record<string, string>> = {
   lossless: 'alac,wavpack,tta,ape,wmalossless,tak,shorten',
   dsd: 'dsd_lsbf,dsd_msbf,dsd_lsbf_planar,dsd_msbf_planar,dst',
   musepack: 'mpc7,mpc8',
-  real: 'ra_144,ra_288,cook,sipr,ralf,atrac3',
+  real: 'real_144,real_288,cook,sipr,ralf,atrac3',
   windows:
     'wmav1,wmav2,wmapro,wmavoice,adpcm_ms,adpcm_ima_wav,adpcm_yamaha,truespeech,adpcm_sbpro_4,adpcm_sbpro_3,adpcm_sbpro_2',
   // 3GPP TS 26.071 and 26.171, ITU-T G.722, G.726 and G.723.1
@@ -46,6 +46,8 @@ const CODEC_NAMES: Readonly<Record<string, string>> = {
   g726le: 'adpcm_g726le',
   mpc7: 'musepack7',
   mpc8: 'musepack8',
+  real_144: 'ra_144',
+  real_288: 'ra_288',
 };
 
 /** The codecs of {@link DECODER_FAMILIES}. */

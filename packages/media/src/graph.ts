@@ -136,9 +136,11 @@ export function sourcesOf(plans: readonly Pick<OutputPlan, 'track'>[]): AudioTra
  * moves to second 0, as in {@link clockFilter}.
  * @returns a graph with an output pad for each track, in the order of {@link sourcesOf}
  */
-export function uniformGraph(plans: readonly Sound[]): string {
+export function uniformGraph(plans: readonly Sound[], untilSeconds: number): string {
+  // The first frame behind that end too: it shows how far a gap before it reaches.
+  const until = `aselect='isnan(prev_pts)+lt(prev_pts*TB,${untilSeconds})'`;
   const chains = sourcesOf(plans).map(
-    (track, nth) => `[0:${track.streamIndex}]${uniformFilters(plans, track)}[out${nth}]`,
+    (track, nth) => `[0:${track.streamIndex}]${until},${uniformFilters(plans, track)}[out${nth}]`,
   );
   return chains.join(';');
 }
@@ -260,7 +262,7 @@ const AT_ONCE = 16_384;
  */
 function convertForTranscriber(plan: Sound): string[] {
   return [
-    `asetnsamples=${AT_ONCE}:p=0`,
+    `asetnsamples=n=${AT_ONCE}:p=0`,
     ...mixFilters(plan),
     'aformat=sample_fmts=s16:channel_layouts=mono',
     `aresample=${plan.encode.sampleRate}`,

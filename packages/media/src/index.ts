@@ -61,6 +61,8 @@ export interface Output {
   readonly channel?: 'left' | 'right' | number;
   readonly acceptTruncated?: boolean;
   readonly channels?: 1 | 2;
+  /** That channel alone, as mono: an index from 0. */
+  readonly channel?: 'left' | 'right' | number;
   /** Hz */
   readonly sampleRate?: number;
   readonly preserveMetadata?: boolean;
@@ -228,7 +230,7 @@ function searchPath(): string {
 }
 
 /** The outputs as a job has them. @throws {MediaError} INVALID_OUTPUT */
-async function requestOf(outputs: readonly Output[]): Promise<ReturnType<typeof outputsOf>> {
+async function requestOf(outputs: readonly Output[]): Promise<readonly [NamedOutput, ...NamedOutput[]]> {
   const asked = outputs.map(({ path: _, ...output }, nth) => ({ ...output, name: `output${nth}` }));
   const { data, error } = OutputsRequest.safeParse(asked);
   const [issue] = error?.issues ?? [];

@@ -125,7 +125,12 @@ export async function onUniformSound<T>(
 
 async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise<Job> {
   // Its filters keep no state.
-  return decodedFirst({ ...job, takesChanges: true }, sourcesOf(plans), plans, uniformGraph(plans));
+  return decodedFirst(
+    { ...job, takesChanges: true },
+    sourcesOf(plans),
+    plans,
+    uniformGraph(plans, uniformEnd(job, plans)),
+  );
 }
 
 /** The same with a mix of tracks as what is decoded, made once for all plans that take it. */
@@ -159,7 +164,7 @@ async function decodedFirst(
           options: [
             ...streams.flatMap((_, nth) => ['-map', `[out${nth}]`]),
             ...['-c:a', UNIFORM_ENCODER, ...FRAGMENTS, '-avoid_negative_ts', 'disabled'],
-            ...['-t', String(untilSeconds), '-fs', String(maxOutputBytes)],
+            ...['-t', String(job.maxAudioSeconds + 2), '-fs', String(maxOutputBytes)],
           ],
         },
       ],

@@ -2,7 +2,7 @@
 import { FormatName, qualities } from 'soundpost-contract/formats';
 import { OutputRequest, TranscriptRequest } from 'soundpost-contract/output-request';
 import { DECODER_FAMILIES } from './command.ts';
-import { filterGraph, mixGraph, stretchFilters } from './graph.ts';
+import { filterGraph, mixGraph, stretchFilters, uniformGraph } from './graph.ts';
 import { UNIFORM_ENCODER, UNIFORM_MUXER } from './input-run.ts';
 import { ebur128 } from './loudness/measure.ts';
 import { type OutputPlan, planAny, planOutput } from './plan.ts';
@@ -99,14 +99,18 @@ export function requirements(): Requirements {
     ...sounds,
     // A mean of two channels, which have no names.
     planOutput(OutputRequest.parse({ format: 'voice' }), UNNAMED),
-    planAny(TranscriptRequest.parse({ format: 'transcript', name: 'words' }), SOURCE),
+    planAny(TranscriptRequest.parse({ format: 'transcript', name: 'words' }), UNNAMED),
   ];
   const mix = planOutput(OutputRequest.parse({ format: 'mp3', track: 'mix' }), TWO_TRACKS);
   return {
     encoders: distinct([...plans.map(({ encode }) => encode.encoder), UNIFORM_ENCODER]),
     muxers: distinct([...plans.map(({ format }) => format.muxer), ...OTHER_MUXERS]),
     demuxers: distinct([...containers.map(({ demuxer }) => demuxer), ...OTHER_DEMUXERS, ...INNER_DEMUXERS]),
-    filters: distinct([...plans.flatMap(filtersOf), ...filtersIn(mixGraph({}, mix.track, [mix]))]),
+    filters: distinct([
+      ...plans.flatMap(filtersOf),
+      ...filtersIn(mixGraph({}, mix.track, [mix])),
+      ...filtersIn(uniformGraph([mix], 1)),
+    ]),
     protocols: PROTOCOLS,
     decoders: Object.fromEntries(
       Object.entries(DECODER_FAMILIES).map(([family, names]) => [family, names.split(',')]),

@@ -140,8 +140,11 @@ export async function renderAnew(
 
 // Where a source and its tracks end, and whether that is too early.
 
+/** A source of which nothing need be made. */
+type LookedAt = Omit<Job, 'scratch' | 'maxAudioSeconds' | 'maxOutputBytes'>;
+
 /** What is missing of a truncated file; null if it is whole, or unknown. */
-export async function truncationOf(job: Job): Promise<string | null> {
+export async function truncationOf(job: LookedAt): Promise<string | null> {
   const { container, sizeBytes } = job.probe;
   const missing = await missingEnd(job.input, container, sizeBytes);
   if (missing !== null) return `${missing}${await missingSeconds(job)}`;
@@ -159,7 +162,7 @@ export async function truncationOf(job: Job): Promise<string | null> {
 }
 
 /** How much sound is missing, by the file's own word; empty if that is not known. */
-async function missingSeconds(job: Job): Promise<string> {
+async function missingSeconds(job: LookedAt): Promise<string> {
   const declared = job.probe.tracks[0].declaredSeconds ?? job.probe.durationSeconds ?? 0;
   const end = await endOf(job, inputOf(job), `0:${job.probe.tracks[0].streamIndex}`).catch(() => declared);
   const missing = declared - end;
@@ -234,7 +237,7 @@ async function wholeClock(job: Job, plan: OutputPlan): Promise<Clock> {
  * Where a stream ends on the source's clock, by its packets, seconds. One at a time: of several
  * ffmpeg 7 reports the earliest end, ffmpeg 5 the last.
  */
-async function endOf(job: Job, input: CommandInput, stream: string): Promise<number> {
+export async function endOf(job: LookedAt, input: CommandInput, stream: string): Promise<number> {
   const { outSeconds = 0 } = await runOnInput(
     job,
     {

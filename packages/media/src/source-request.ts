@@ -10,8 +10,8 @@ import type { BegunJoin } from './streams/join/join.ts';
 export interface SourceRequest {
   /** http or https. */
   readonly url: string;
-  /** What will be made of it says which tracks are fetched. */
-  readonly outputs: readonly [NamedOutput, ...NamedOutput[]];
+  /** What will be made of it says which tracks are fetched; if nothing is, the default track. */
+  readonly outputs: readonly NamedOutput[];
   /** An empty folder, which gets the file as `source`. */
   readonly workspace: string;
   readonly tools: MediaTools;

@@ -65,7 +65,7 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
         },
       };
       const description = { ...playlist, text };
-      const { content, isTrack } = await openStream(description, outputs[0].track, stream);
+      const { content, isTrack } = await openStream(description, outputs[0]?.track, stream);
       const fetched = { isTrack, elsewhere: await transcriptsElsewhere(outputs, description) };
       if ('fileUrl' in content) {
         requireTls(content.fileUrl, playlist);
@@ -97,9 +97,10 @@ function requireTls(url: string, playlist: Playlist): void {
  * @throws {MediaFailure} when another output's track is
  */
 async function transcriptsElsewhere(
-  [{ track }, ...others]: readonly [NamedOutput, ...NamedOutput[]],
+  [first, ...others]: readonly NamedOutput[],
   description: Parameters<typeof isSameRendition>[0],
 ): Promise<string[]> {
+  const track = first?.track;
   const elsewhere: string[] = [];
   for (const output of others) {
     const isTranscript = output.format === 'transcript';

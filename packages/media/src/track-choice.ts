@@ -24,7 +24,8 @@ export function chooseTrack(probe: Probe, asked: number | string | undefined): A
   return track;
 }
 
-function defaultTrack(probe: Probe): AudioTrack {
+/** The one that is taken unless another is asked for, even if nothing can be made of any. */
+export function defaultTrack(probe: Probe): AudioTrack {
   return findTrack(usableTracks(probe), undefined) ?? probe.tracks[0];
 }
 

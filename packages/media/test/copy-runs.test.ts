@@ -33,16 +33,17 @@ async function runsOfCopy(source: string, format: string) {
 
 const matroska = async () => cachedMedia('aac.mkv', ['-i', await folder.source('aac.mp4'), '-c', 'copy']);
 
-it("an MP4's track is copied by one run, which tells how long it is", async () => {
+it("an MP4's track is copied by one run, which tells how long it is, and listened to by another", async () => {
   const { runs, output, sourceSeconds, heard } = await runsOfCopy(await folder.source('aac.mp4'), 'm4a');
-  expect(runs).toBe(1);
+  expect(runs).toBe(2);
   expect(output.durationSeconds).toBe(sourceSeconds);
-  expect(output.durationSeconds).toBeCloseTo(heard, 5);
+  // ffmpeg 7 counts what an edit list leaves of the last packet, which others play whole.
+  expect(Math.abs(output.durationSeconds - heard)).toBeLessThan(1024 / 48_000);
 });
 
-it('of timestamps that are rounded the source and the copy are looked at once more each', async () => {
+it('of timestamps that are rounded the source and the copy are measured by one more run each', async () => {
   const { runs, output, heard } = await runsOfCopy(await matroska(), 'aac');
-  expect(runs).toBe(3);
+  expect(runs).toBe(4);
   expect(output.durationSeconds).toBeCloseTo(heard, 5);
 });
 
@@ -62,6 +63,6 @@ it('of several copies of one track the source is looked at once', async () => {
       maxAudioSeconds: 3600,
     }).then(({ files }) => ({ runs: runs(), copied: files.map((file) => file.copied) }));
   };
-  // The copying of all, the source, and each copy.
-  expect(await copies(3)).toEqual({ runs: 5, copied: [true, true, true] });
+  // The copying of all, the source, and each copy, which is listened to as well.
+  expect(await copies(3)).toEqual({ runs: 8, copied: [true, true, true] });
 });

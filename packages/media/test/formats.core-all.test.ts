@@ -18,6 +18,7 @@ const expected: Record<FormatName, { container: RegExp; codec: string }> = {
   aac: { container: /^aac$/, codec: 'aac' },
   m4b: { container: /mov/, codec: 'aac' },
   m4a: { container: /m4a/, codec: 'aac' },
+  m4b: { container: /m4a/, codec: 'aac' },
   flac: { container: /^flac$/, codec: 'flac' },
   wav: { container: /^wav$/, codec: 'pcm_s16le' },
   ogg: { container: /^ogg$/, codec: 'vorbis' },
@@ -31,6 +32,7 @@ const sources: readonly SourceName[] = ['aac.mp4', 'opus.webm', 'flac.mkv', 'pcm
 const copies: readonly string[] = [
   'aac.mp4 aac',
   'aac.mp4 m4a',
+  'aac.mp4 m4b',
   'opus.webm opus',
   'flac.mkv flac',
   'pcm.mov wav',

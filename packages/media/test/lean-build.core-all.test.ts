@@ -1,5 +1,4 @@
 /** What script/ffmpeg has built: it holds what the service uses and nothing else, and reads every source as the system's ffmpeg does. */
-import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { baseFiles } from 'soundpost-testing/base-files';
 import { currentRun, rowsOfRun } from 'soundpost-testing/by-run';
@@ -58,7 +57,7 @@ describe.runIf(lean !== undefined && currentRun === 'core')('what is in it', () 
         ...needs.filters,
         // The ends of every graph, and what the program puts into one by itself.
         ...['abuffer', 'abuffersink', 'buffer', 'buffersink'],
-        ...['anull', 'format', 'hflip', 'null', 'transpose', 'trim', 'vflip'],
+        ...['anull', 'crop', 'format', 'hflip', 'null', 'rotate', 'transpose', 'trim', 'vflip'],
       ],
     },
     { list: 'devices', row: /^ [D ][E ] (\w+)/, wanted: [] },
@@ -95,14 +94,38 @@ describe.runIf(lean !== undefined && currentRun === 'core')('what is in it', () 
   });
 });
 
+interface Reading {
+  readonly probe: Probe;
+  /** Of 24 bits. */
+  readonly samples: Buffer;
+}
+
+/** Decoders of lossy codecs differ between versions of ffmpeg, inaudibly. */
+const MOST_APART_DB = -90;
+
+function expectSame(ours: Reading | string, stock: Reading | string, what = ''): void {
+  if (typeof ours === 'string' || typeof stock === 'string') {
+    expect(ours, what).toEqual(stock);
+    return;
+  }
+  expect(ours.probe, what).toEqual(stock.probe);
+  expect(ours.samples.length, what).toBe(stock.samples.length);
+  if (ours.samples.equals(stock.samples)) return;
+  let sum = 0;
+  for (let at = 0; at < ours.samples.length; at += 3) {
+    sum += ((ours.samples.readIntLE(at, 3) - stock.samples.readIntLE(at, 3)) / 2 ** 23) ** 2;
+  }
+  expect(10 * Math.log10(sum / (ours.samples.length / 3)), what).toBeLessThan(MOST_APART_DB);
+}
+
 /** What the service learns of a file, and the samples of all its tracks. */
-async function read(tools: MediaTools, file: string): Promise<{ probe: Probe; samples: string } | string> {
+async function read(tools: MediaTools, file: string): Promise<Reading | string> {
   try {
     const probed = await probe(tools, file, limits);
     const input = { file, demuxer: probed.container.demuxer };
     const raw = { muxer: 'data', options: ['-map', '0:a', '-c:a', 'pcm_s24le'] };
     const samples = await output(tools, ...composeArguments({ inputs: [input], outputs: [raw] }));
-    return { probe: probed, samples: `${samples.length} ${createHash('md5').update(samples).digest('hex')}` };
+    return { probe: probed, samples };
   } catch (error) {
     if (error instanceof MediaFailure) return error.details;
     if (error instanceof ToolFailure) return error.message;
@@ -146,7 +169,7 @@ describe.runIf(lean !== undefined)('it reads as the system’s does', () => {
     ]);
     const stock = await read(systemTools, file);
     expect(stock).toMatchObject({ probe: { container: expect.anything() } });
-    expect(await read(tools, file)).toEqual(stock);
+    expectSame(await read(tools, file), stock);
   });
 
   const SOUND = ['-f', 'lavfi', '-t', '1', '-i', 'anoisesrc=a=0.3:r=48000:seed=7'];
@@ -159,7 +182,7 @@ describe.runIf(lean !== undefined)('it reads as the system’s does', () => {
     const file = await cachedMedia(`${codec}.wav`, ['-f', 's16le', '-ar', '48000', '-ac', '2', '-i', raw]);
     const stock = await read(systemTools, file);
     expect(stock).toMatchObject({ probe: { tracks: [{ codec }] } });
-    expect(await read(tools, file)).toEqual(stock);
+    expectSame(await read(tools, file), stock);
   });
 
   it.runIf(currentRun === 'core')('the sound that a DV camera puts into its pictures', async () => {
@@ -181,7 +204,7 @@ describe.runIf(lean !== undefined)('it reads as the system’s does', () => {
     await writeFile(file, bytes);
     const stock = await read(systemTools, file);
     expect(stock).toMatchObject({ probe: { tracks: [{ codec: 'pcm_s16le' }] } });
-    expect(await read(tools, file)).toEqual(stock);
+    expectSame(await read(tools, file), stock);
   });
 
   // A hundred files are made, and read by both: patience for a busy machine.
@@ -189,7 +212,7 @@ describe.runIf(lean !== undefined)('it reads as the system’s does', () => {
     for (const { name, bytes } of await baseFiles()) {
       await writeFile(folder.at(name), bytes);
       const [ours, stock] = await Promise.all([tools, systemTools].map((one) => read(one, folder.at(name))));
-      expect(ours, name).toEqual(stock);
+      expectSame(ours ?? '', stock ?? '', name);
     }
   });
 });

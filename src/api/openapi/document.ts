@@ -45,6 +45,7 @@ import {
 import {
   NamedOutputRequest,
   OutputRequest,
+  ProbeRequest,
   TranscriptRequest,
   WaveformRequest,
 } from 'soundpost-contract/output-request';
@@ -95,6 +96,7 @@ export const schemas = {
   UrlSource,
   UploadSource,
   OutputRequest,
+  ProbeRequest,
   NamedOutputRequest,
   WaveformRequest,
   TranscriptRequest,

@@ -71,6 +71,14 @@ const completed: z.input<typeof Job> = {
   webhook: { status: 'delivered', attempts: 1, lastError: null },
 };
 
+const probed: z.input<typeof Job> = {
+  ...completed,
+  currentStep: 'analyzing_video',
+  output: { format: 'probe' },
+  outputFile: null,
+  outputFiles: [],
+};
+
 const voiceMessage: z.input<typeof VoiceMessageAccepted>['voiceMessage'] = {
   status: 'sent',
   attempts: 1,
@@ -104,6 +112,13 @@ const bySchema = new Map<z.ZodType, Examples>([
           { name: 'peaks', format: 'waveform', pixelsPerSecond: 10 },
           { name: 'words', format: 'transcript', subtitles: 'vtt', language: 'en' },
         ],
+      },
+    },
+    probe: {
+      summary: 'What is in a video, without a file of it',
+      value: {
+        source: { type: 'url', url: 'https://example.com/keynote.mp4' },
+        output: { format: 'probe' },
       },
     },
     destination: {
@@ -168,6 +183,7 @@ const bySchema = new Map<z.ZodType, Examples>([
   example(Job, {
     processing: { summary: 'At work', value: processing },
     completed: { summary: 'Completed', value: completed },
+    probe: { summary: 'A probe, completed', value: probed },
   }),
   example(DeliveryList, {
     second: {

@@ -63,7 +63,7 @@ export const downloadRoutes: readonly Route[] = [
       operationId: 'downloadAudio',
       summary: 'Fetch a finished file',
       description:
-        'Needs a key with the scope download, or the signed query that `outputFile.url` carries. HEAD is answered alike, without the bytes. A failed job answers its own code with 200, a transcript that could not be made TRANSCRIPT_FAILED, and one that is not there yet 202.',
+        'Needs a key with the scope download, or the signed query that `outputFile.url` carries. HEAD is answered alike, without the bytes. A failed job answers its own code with 200, a transcript that could not be made TRANSCRIPT_FAILED, and one that is not there yet 202. A probe has no file: 404.',
       tag: 'Downloads',
       query: DownloadQuery,
       headers: DownloadHeaders,
@@ -107,6 +107,7 @@ async function download(context: RouteContext): Promise<void> {
       retryAfterSeconds: Math.max(2, await remainingSeconds(record, services)),
     });
   }
+  if (record.result.outputFile === null) throw new ServiceError('NOT_FOUND', NO_FILE);
   const transcript = await transcriptOf(record, wanted, services);
   if (transcript !== undefined && record.erased) throw expired();
   if (transcript?.state.error) return sendFailure(response, transcript.state.error);
@@ -120,6 +121,8 @@ async function download(context: RouteContext): Promise<void> {
   if (isGone) throw expired();
   await sendFile(context, file === undefined ? fileOf(record.result, wanted) : textOf(file));
 }
+
+const NO_FILE = 'this job is a probe and has no file; its inputFile says what is in the source';
 
 /** A transcript takes about a minute for some minutes of audio; a webhook serves better. */
 const TRANSCRIPT_LATER_SECONDS = 10;
@@ -205,9 +208,8 @@ function textOf({ storageKey, size, filename, sha256, ...text }: StoredTranscrip
 }
 
 function outputFileOf(result: ExtractResult, wanted: Exclude<WantedFile, 'voice'>): StoredFile {
-  if (wanted === 'output') return result.outputFile;
   const files = filesOf(result);
-  const file = files.find(({ name }) => name === wanted.name);
+  const file = wanted === 'output' ? files[0] : files.find(({ name }) => name === wanted.name);
   if (file === undefined) {
     const names = [...files, ...(result.transcripts ?? [])].map(({ name }) => name).join(', ');
     throw new ServiceError('NOT_FOUND', `this job has no output of that name; its outputs: ${names}`);

@@ -42,7 +42,8 @@ interface VoiceServices {
 }
 
 interface Rendition {
-  readonly result: ExtractResult;
+  readonly outputFile: NonNullable<ExtractResult['outputFile']>;
+  readonly voice: ExtractResult['voice'];
   readonly storageKey: string;
 }
 
@@ -69,10 +70,10 @@ export function voiceKind(services: VoiceServices): FollowUpKind<VoicePayload, R
     async prepare({ jobId }) {
       const record = await services.readJob(jobId);
       // Without a voice message request there is no rendition; the gateway converts any audio.
-      const storageKey = record?.result?.voice?.storageKey ?? record?.result?.outputFile.storageKey;
-      return record?.result == null || storageKey === undefined
+      const { outputFile = null, voice = null } = record?.result ?? {};
+      return outputFile === null
         ? counted(failed('FILE_EXPIRED', MISSING))
-        : { ready: { result: record.result, storageKey } };
+        : { ready: { outputFile, voice, storageKey: (voice ?? outputFile).storageKey } };
     },
     try: async (rendition, payload, attempt, signal) => {
       const logger = services.logger.child({ jobId: payload.jobId });
@@ -113,7 +114,7 @@ async function addNext(
 }
 
 async function sendVoice(
-  { result, storageKey }: Rendition,
+  { outputFile, voice, storageKey }: Rendition,
   { jobId, sendId, part, request }: VoicePayload,
   attempt: Attempt,
   signal: AbortSignal,
@@ -123,7 +124,7 @@ async function sendVoice(
   const partId = notePartId(sendId, part);
   return services.workspaces.use('voice', async (workspace) => {
     const { sendVoiceMessage } = await import('./gateway-client.ts');
-    const note = result.voice?.parts?.[part];
+    const note = voice?.parts?.[part];
     const path = await localFile(storage, storageKey, note, workspace).catch(orMissing);
     signal.throwIfAborted();
     // Recorded as late as possible: an earlier failure leaves no doubt that nothing was sent.
@@ -132,12 +133,12 @@ async function sendVoice(
       return unknown('the worker ended while the message was being sent');
     }
     if (path === undefined) return wasSending ? unknown(MISSING) : failed('FILE_EXPIRED', MISSING);
-    const rendition = result.voice ? 'voice' : 'output';
+    const rendition = voice ? 'voice' : 'output';
     const file = {
       path,
       sizeBytes: (await stat(path)).size,
-      isNote: result.voice !== null || result.outputFile.format === 'voice',
-      url: signer.downloadUrl(jobId, Date.parse(result.outputFile.expiresAt), rendition),
+      isNote: voice !== null || outputFile.format === 'voice',
+      url: signer.downloadUrl(jobId, Date.parse(outputFile.expiresAt), rendition),
     };
     // The gateway's own record of this key makes a repetition safe.
     const startedAt = performance.now();

@@ -1,6 +1,7 @@
 /** The webhooks of jobs (decisions D). */
 
 import type { Logger } from 'soundpost-base/logger';
+import { isProbe } from 'soundpost-contract/output-request';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import type { UrlSigner } from 'soundpost-kit/signing/signatures';
@@ -69,7 +70,8 @@ export function webhookBody(
         jobId,
         status: 'completed',
         timestamp,
-        downloadUrl: `/audio-extract/v1/download/${jobId}`,
+        downloadUrl: isProbe(payload) ? null : `/audio-extract/v1/download/${jobId}`,
+        ...(result && isProbe(payload) && { inputFile: result.inputFile }),
         ...(result && filesView(jobId, result, signer)),
         ...about,
       };

@@ -143,7 +143,8 @@ function neededByTranscript(
 async function neededByVoice(record: JobRecord, { redis }: SweepContext): Promise<string[]> {
   const { voiceSendId, result } = record;
   if (voiceSendId === null || result === null || (await hasVoiceEnded(redis, record))) return [];
-  return [(result.voice ?? result.outputFile).storageKey];
+  const sent = result.voice ?? result.outputFile;
+  return sent === null ? [] : [sent.storageKey];
 }
 
 /** Removes kept files whose follow-ups have ended, or whose job is unknown. */

@@ -36,6 +36,7 @@ export const analyze: Step<LocalSource, AnalyzedVideo> = async (
   report('analyzing_video', 0);
   const probed = video.probe ?? (await probe(services.tools, video.path, { signal }));
   const [first, ...others] = outputsOf(payload);
+  if (first === undefined) throw new Error('a probe has no output to plan');
   // The file holds a single track, so none is selected.
   const chosen = <Output extends NamedOutput>(output: Output): Output =>
     video.isTrack ? { ...output, track: undefined } : output;
@@ -67,7 +68,7 @@ const ELSEWHERE = 'of an HLS or DASH stream a job takes one audio track, that of
 
 /** @param countedSeconds length of the first output's track by its samples, where counted */
 export function inputFileOf(
-  { video, probe: probed }: AnalyzedVideo,
+  { video, probe: probed }: Pick<AnalyzedVideo, 'video' | 'probe'>,
   countedSeconds: number | null,
 ): InputFile {
   return {

@@ -235,7 +235,7 @@ describe('results', () => {
     await ended(old, OUTPUT_TTL_SECONDS + 60);
     await janitor().sweep();
     const { result } = await queue().reaches(old, 'completed');
-    expect(removed).toEqual([result?.outputFile.storageKey]);
+    expect(removed).toEqual([result?.outputFile?.storageKey]);
     await janitor().sweep();
     expect(removed).toHaveLength(1);
     timePasses(61);
@@ -246,6 +246,18 @@ describe('results', () => {
     await janitor().sweep();
     expect(removed).toHaveLength(3);
     expect(removed[2]).toContain(fresh);
+  });
+
+  it('of a probe are none', async () => {
+    queue().consume(async ({ jobId }) => ({ ...resultOf(jobId), outputFile: null }));
+    const jobId = newJobId();
+    await queue().jobs.submit(TENANT, [
+      { jobId, payload: { ...payloadOf(TENANT), output: { format: 'probe' } } },
+    ]);
+    await queue().reaches(jobId, 'completed');
+    await ended(jobId, OUTPUT_TTL_SECONDS + 60);
+    await janitor().sweep();
+    expect(removed).toEqual([]);
   });
 
   it('go with their voice rendition, which stays until its message has ended', async () => {
@@ -291,7 +303,7 @@ describe('results', () => {
     );
     const jobId = await queue().submit();
     const { result } = await queue().reaches(jobId, 'completed');
-    const output = result?.outputFile.storageKey ?? '';
+    const output = result?.outputFile?.storageKey ?? '';
     const [wav, heard, text] = ['wav', 'heard.json', 'vtt'].map((end) => `files/${jobId}/one-words.${end}`);
     await ended(jobId, OUTPUT_TTL_SECONDS + 60);
     await janitor().sweep();
@@ -325,7 +337,7 @@ describe('results', () => {
     const jobId = newJobId();
     await queue().jobs.submit(TENANT, [{ jobId, payload: destinedPayload(jobId) }]);
     const { result } = await queue().reaches(jobId, 'completed');
-    const output = result?.outputFile.storageKey ?? '';
+    const output = result?.outputFile?.storageKey ?? '';
     const made = ['wav', 'heard.json', 'vtt'].map((end) => `files/${jobId}/one-words.${end}`);
     const ofJob = () => removed.filter((key) => [output, ...made].includes(key)).toSorted();
     await ended(jobId, OUTPUT_TTL_SECONDS + 60);

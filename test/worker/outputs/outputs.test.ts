@@ -7,6 +7,7 @@ import { serveVideos, type VideoServer } from 'soundpost-testing/video-server';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { filesOf, type StoredFile } from '../../../src/jobs/payloads.ts';
 import { Semaphore } from '../../../src/jobs/semaphore.ts';
+import { madeOf } from '../../jobs/job-result.ts';
 import { makeSurroundings, type Surroundings } from '../worker-fixture.ts';
 import { contentOf, runJob } from './outputs-run.ts';
 
@@ -42,7 +43,7 @@ const essence = ({ name: _name, storageKey: _key, expiresAt: _at, filename: _fil
 
 async function alone(source: string, { name: _, ...output }: Readonly<Record<string, unknown>>) {
   const { result } = runJob(around, web.url(source), { output });
-  return essence((await result).outputFile);
+  return essence(madeOf(await result).outputFile);
 }
 
 async function waveformAlone(source: string, output: object) {

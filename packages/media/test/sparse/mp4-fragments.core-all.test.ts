@@ -255,7 +255,7 @@ describe.runIf(currentRun === 'core')('indexes', () => {
     const index = await readAudioIndex(source);
     expect(bytesOf(index.track(0))).toBe(SOUND_BYTES);
     expect(source.rounds.length).toBe(rounds);
-    expect(source.readBytes).toBeLessThan(250_000);
+    expect(source.readBytes).toBeLessThan(300_000);
   });
 
   it('how large fragment boxes are is learnt from the first one', async () => {
@@ -312,7 +312,7 @@ const ODD: readonly [string, () => Buffer, string][] = [
   ['an encrypted fragment', () => moofOf(traf(tfhd(1), box('senc', words(0, 0)))), 'encrypted: senc'],
   ['two movie boxes', () => Buffer.concat([announced(), SAMPLE, box('moov')]), 'two movie boxes'],
   ['a fragment cut off', () => Buffer.concat([announced(), SAMPLE.subarray(0, -1)]), 'beyond the end'],
-  ['a fragment before the movie box', () => Buffer.concat([SAMPLE, announced()]), 'no MP4 or MOV file'],
+  ['a fragment before the movie box', () => Buffer.concat([SAMPLE, announced()]), 'no movie box announces'],
   [
     'a header cut off',
     () => Buffer.concat([announced(), SAMPLE, Buffer.from('abc')]),

@@ -16,9 +16,7 @@ export function curlOf({ source, output, outputs, options }: Job): string {
   return postCommand('/v1/extract', body);
 }
 
-function withoutDestination<Asked extends { readonly destination?: unknown }>({
-  destination: _,
-  ...output
-}: Asked): Omit<Asked, 'destination'> {
+function withoutDestination(asked: object): object {
+  const { destination: _, ...output } = { destination: undefined, ...asked };
   return output;
 }

@@ -81,9 +81,10 @@ function partWord({
 
 /** Of several that are marked as default the first is taken. */
 function trackWord(track: Track, tracks: readonly Track[]): string {
-  const { index, codec, language, channels } = track;
+  const { index, codec, language, channels, decodable, encrypted } = track;
   const isMain = track === (tracks.find((one) => one.default) ?? tracks[0]);
-  const words = [language, codec, channelWord(channels).toLowerCase(), isMain ? 'the main one' : null];
+  const fault = encrypted ? 'encrypted' : decodable ? null : 'not supported';
+  const words = [language, codec, channelWord(channels).toLowerCase(), isMain ? 'the main one' : null, fault];
   return `${index}: ${words.filter(Boolean).join(', ')}`;
 }
 

@@ -1,10 +1,10 @@
 /** A job that waits or runs: its steps, percent, the time that is left, and ending it. */
 import { useEffect } from 'preact/hooks';
-import { type Job, type ProcessingStep, processingSteps } from 'soundpost-contract/job';
+import { type Job, type ProcessingStep, probeSteps, processingSteps } from 'soundpost-contract/job';
 import { announce } from '../../announcements.ts';
 import { cancel } from '../../job-actions.ts';
 import { Button, Fault, Icon, useWork } from '../../ui.tsx';
-import { about, outputsOf, stepWord } from '../../words.ts';
+import { about, isProbe, outputsOf, stepWord } from '../../words.ts';
 
 export function Progress({ job, isAway }: { readonly job: Job; readonly isAway: boolean }) {
   const { busy, fault, run } = useWork();
@@ -43,7 +43,8 @@ const timeLeft = ({ estimatedTimeRemaining: left }: Job): string =>
 
 function Steps({ job }: { readonly job: Job }) {
   const levels = outputsOf(job).some((output) => 'normalize' in output && output.normalize);
-  const steps = processingSteps.filter((step) => step !== 'normalizing_audio' || levels);
+  const all: readonly ProcessingStep[] = isProbe(job) ? probeSteps : processingSteps;
+  const steps = all.filter((step) => step !== 'normalizing_audio' || levels);
   const at = job.currentStep === null ? -1 : steps.indexOf(job.currentStep);
   return (
     <ol id="steps" class="steps">

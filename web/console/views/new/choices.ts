@@ -19,6 +19,7 @@ export interface Choices {
   readonly normalize: boolean;
   readonly loudness: string;
   readonly track: string;
+  readonly channel: string;
   readonly also: string;
   readonly subtitles: string;
   readonly waveform: boolean;
@@ -40,6 +41,7 @@ const INITIAL: Choices = {
   normalize: false,
   loudness: '-16',
   track: '',
+  channel: '',
   also: '',
   subtitles: '',
   waveform: false,
@@ -76,6 +78,7 @@ function ofOutput(output: Output): Partial<Choices> {
     normalize: sound?.normalize === true || sound?.loudness !== undefined,
     loudness: String(sound?.loudness ?? INITIAL.loudness),
     track: track === undefined ? '' : String(track),
+    channel: String(sound?.channel ?? ''),
     start: start === undefined ? '' : time(start),
     end: end === undefined ? '' : time(end),
   };
@@ -106,11 +109,12 @@ const isSound = (output: Output): output is Extract<Output, { format: FormatName
  */
 export function wantedOf(chosen: Choices, part: Part, isForOne: boolean): Wanted {
   const { format, also, subtitles, waveform } = chosen;
-  const cut = { track: trackOf(chosen.track.trim()), ...part };
+  const cut = { track: indexOr(chosen.track.trim()), ...part };
   const level = chosen.normalize ? { normalize: true, loudness: Number(chosen.loudness) } : {};
-  const output = { format, quality: text(chosen.quality), ...level, ...cut };
+  const sound = { ...level, channel: indexOr(chosen.channel.trim()), ...cut };
+  const output = { format, quality: text(chosen.quality), ...sound };
   const others = [
-    ...(also === '' ? [] : [{ name: `also-${also}`, format: also, ...level, ...cut }]),
+    ...(also === '' ? [] : [{ name: `also-${also}`, format: also, ...sound }]),
     ...(waveform ? [{ name: 'waveform', format: 'waveform', ...cut }] : []),
     ...(subtitles === '' ? [] : [{ name: 'transcript', format: 'transcript', subtitles, ...cut }]),
   ];
@@ -126,6 +130,6 @@ export function wantedOf(chosen: Choices, part: Part, isForOne: boolean): Wanted
 
 const text = (typed: string): string | undefined => typed.trim() || undefined;
 
-function trackOf(typed: string): string | number | undefined {
+function indexOr(typed: string): string | number | undefined {
   return /^\d+$/.test(typed) ? Number(typed) : text(typed);
 }

@@ -9,6 +9,7 @@ import { useStore } from './store.ts';
 const words: Readonly<Record<FormatName, readonly [name: string, what: string]>> = {
   mp3: ['MP3', 'plays everywhere'],
   m4a: ['M4A', 'small, for Apple'],
+  m4b: ['M4B', 'an audiobook'],
   opus: ['Opus', 'smallest'],
   ogg: ['Ogg', 'Vorbis'],
   flac: ['FLAC', 'lossless'],
@@ -111,6 +112,11 @@ function MoreChoices({ chosen, isForOne }: { readonly chosen: Choices; readonly 
       <Field label="Audio track" id="track" hint="A language such as en, or a number from 0.">
         {(attributes) => (
           <input {...attributes} {...bound(chosen, 'track')} autocomplete="off" placeholder="the main one" />
+        )}
+      </Field>
+      <Field label="Channel" id="channel" hint="One channel alone, as mono: left, right, or a number from 0.">
+        {(attributes) => (
+          <input {...attributes} {...bound(chosen, 'channel')} autocomplete="off" placeholder="all" />
         )}
       </Field>
       <Field label="Also as" id="also">
@@ -220,7 +226,7 @@ const address = {
   spellcheck: false,
 } as const;
 
-const bound = (chosen: Choices, name: 'track' | 'filename' | 'destination' | 'webhook') => ({
+const bound = (chosen: Choices, name: 'track' | 'channel' | 'filename' | 'destination' | 'webhook') => ({
   value: chosen[name],
   onInput: ({ currentTarget }: { readonly currentTarget: HTMLInputElement }) =>
     choose({ [name]: currentTarget.value }),
