@@ -144,7 +144,10 @@ async function* containersOnly(
 /** Throws INVALID_VIDEO. */
 export async function demandContainer(source: SniffSource): Promise<void> {
   if ((await sniffContainer(source)) === undefined) {
-    throw new ServiceError('INVALID_VIDEO', 'the file is no video or audio that the service knows');
+    const { nameOther } = await import('soundpost-media/other-files');
+    throw new ServiceError('INVALID_VIDEO', 'the file is no video or audio that the service knows', {
+      details: await nameOther(source),
+    });
   }
 }
 

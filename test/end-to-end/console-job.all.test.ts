@@ -227,7 +227,7 @@ describe('a failure', () => {
     [
       'a page in place of a video',
       () => failed('page.html', '<!doctype html><title>Watch</title>'),
-      { says: 'no known container', helps: 'not to a page that shows it', mayRetry: true },
+      { says: 'a web page, not a media file', helps: 'not to a page that shows it', mayRetry: true },
     ],
     [
       'nothing at the address',

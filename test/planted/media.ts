@@ -205,4 +205,29 @@ export const mediaFaults: readonly Fault[] = [
     replace: 'status === 200',
     tests: ['packages/outbound/test/ranges.test.ts', 'test/worker/sparse.core-all.test.ts'],
   },
+  {
+    name: 'scrambled-stream-not-named',
+    promise: 'inputs.md "Encrypted sources": a scrambled transport stream is encrypted',
+    in: 'countPacket',
+    search: 'const isPacketScrambled = control >> 6 !== 0;',
+    replace: 'const isPacketScrambled = control >> 6 === 4;',
+    tests: ['packages/media/test/encryption.test.ts'],
+  },
+  {
+    name: 'encrypted-set-not-passed-over',
+    promise:
+      'inputs.md "Encrypted sources": a track that cannot be decoded is passed over where none is named',
+    in: 'isReadable',
+    search: 'protection === null',
+    replace: 'protection !== undefined',
+    tests: ['test/streams/dash.test.ts'],
+  },
+  {
+    name: 'tracks-beyond-the-64th',
+    promise: 'inputs.md "Codecs": tracks[] offers the first 64 audio tracks',
+    in: 'OFFERED_TRACKS',
+    search: '64',
+    replace: '640',
+    tests: ['packages/media/test/probe.test.ts'],
+  },
 ];

@@ -158,6 +158,19 @@ describe('of several sets', () => {
     expect(await samplesOf(around, result)).toBe(await sampleHash(await filesOf('languages', 0)));
   });
 
+  it('an encrypted one is passed over where none is asked for', async () => {
+    const text = await manifest('languages');
+    const end = text.indexOf('>', text.indexOf('<AdaptationSet')) + 1;
+    const mark = '<ContentProtection schemeIdUri="urn:mpeg:dash:mp4protection:2011" value="cenc"/>';
+    web.texts.set('languages/drm.mpd', text.slice(0, end) + mark + text.slice(end));
+    const result = await extract(around, web.url('languages/drm.mpd'), WAV);
+    expect(await samplesOf(around, result)).toBe(await sampleHash(await filesOf('languages', 1)));
+    await expect(extract(around, web.url('languages/drm.mpd'), { ...WAV, track: 0 })).rejects.toMatchObject({
+      code: 'INVALID_VIDEO',
+      details: expect.stringMatching(/^encrypted: /),
+    });
+  });
+
   it('that there is no such one is told with those that there are', async () => {
     await expect(extract(around, web.url('languages/index.mpd'), { ...WAV, track: 7 })).rejects.toMatchObject(
       {

@@ -78,6 +78,8 @@ const addresses = ({ origin, foreign, canary }: Surroundings): string[] => {
   ];
 };
 
+const WIDEVINE = 'urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed';
+
 const NOT_ALLOWED = /^(the stream names an address that is not allowed|the address is not allowed)$/;
 
 /** Not for its addresses: what it says of itself, or how much. */
@@ -93,6 +95,8 @@ const others = (): Omit<HostileStream, 'name'>[] => {
     details,
     code: 'EXTRACTION_FAILED' as const,
   });
+  const encrypted = (text: string, by: string) =>
+    invalid(text, `encrypted: the stream needs a key (${by}); use a copy that is not encrypted`);
   const notAllowed = (text: string) => ({ text, details: NOT_ALLOWED, code: 'DOWNLOAD_FAILED' as const });
   const good = ['#EXTINF:2,', '/good.ts'];
   const key = (attributes: string) => hls(`#EXT-X-KEY:${attributes}`, ...good);
@@ -108,15 +112,23 @@ const others = (): Omit<HostileStream, 'name'>[] => {
     refused([...HEAD, '#EXT-X-PLAYLIST-TYPE:EVENT', ...good].join('\n'), 'live stream'),
     refused(mpd(period('<BaseURL>/a</BaseURL>')).replace('static', 'dynamic'), 'live stream'),
     refused(timeline('<S d="1" r="-1"/>').replace('mediaPresentationDuration="PT4S"', ''), 'live stream'),
-    refused(key('METHOD=SAMPLE-AES,URI="/good.ts"'), 'encrypted'),
-    refused(
+    encrypted(key('METHOD=SAMPLE-AES,URI="/good.ts"'), 'SAMPLE-AES'),
+    encrypted(
       key('METHOD=SAMPLE-AES-CTR,URI="skd://x",KEYFORMAT="com.apple.streamingkeydelivery"'),
-      'encrypted',
+      'FairPlay',
     ),
-    refused(key('METHOD=AES-128,URI="skd://x",KEYFORMAT="com.apple.streamingkeydelivery"'), 'encrypted'),
-    refused(key('URI="/good.ts"'), 'encrypted'),
-    refused(mpd(period('<ContentProtection schemeIdUri="urn:x"/><BaseURL>/a</BaseURL>')), 'encrypted'),
-    refused(mpd(period('<BaseURL>/a</BaseURL>', '<ContentProtection schemeIdUri="urn:x"/>')), 'encrypted'),
+    encrypted(key('METHOD=AES-128,URI="skd://x",KEYFORMAT="com.apple.streamingkeydelivery"'), 'FairPlay'),
+    encrypted(key(`METHOD=SAMPLE-AES-CTR,URI="data:,",KEYFORMAT="${WIDEVINE}"`), 'Widevine'),
+    encrypted(key('METHOD=SAMPLE-AES,URI="data:,",KEYFORMAT="com.microsoft.playready"'), 'PlayReady'),
+    encrypted(key('URI="/good.ts"'), 'no METHOD'),
+    encrypted(
+      mpd(period('<ContentProtection schemeIdUri="urn:x"/><BaseURL>/a</BaseURL>')),
+      'Common Encryption',
+    ),
+    encrypted(
+      mpd(period('<BaseURL>/a</BaseURL>', `<ContentProtection schemeIdUri="${WIDEVINE.toUpperCase()}"/>`)),
+      'Widevine',
+    ),
     refused(hls('#EXT-X-DEFINE:NAME="a",VALUE="file:"', ...good), /variables/),
     refused(mpd('<Period xlink:href="http://127.0.0.1/period.xml"/>'), /several files/),
     refused(mpd('<Period><AdaptationSet contentType="text"/></Period>'), 'no audio stream'),

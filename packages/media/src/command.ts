@@ -90,6 +90,9 @@ export interface Command {
 /** A cover of 36 megapixels takes 0.1 GB to decode; without a limit small files could take any. */
 export const MAX_COVER_PIXELS = 36_000_000;
 
+/** Of all kinds; a file of more does not open. Only some of its tracks are offered (probe.ts). */
+const MAX_STREAMS = 1000;
+
 /**
  * For every opening of an untrusted file, by ffmpeg and ffprobe. Only the sniffed demuxer is
  * allowed: the protocol list alone does not keep a playlist from reading local files.
@@ -99,7 +102,7 @@ export function inputGuards(demuxer: string): string[] {
     ...['-protocol_whitelist', 'file'],
     ...['-format_whitelist', demuxer],
     ...['-max_pixels', String(MAX_COVER_PIXELS)],
-    ...['-max_streams', '64'],
+    ...['-max_streams', String(MAX_STREAMS)],
     ...['-probesize', '10M'],
     ...['-analyzeduration', '10M'],
     // With the default, 64 KiB, ffmpeg sleeps 10 ms at each without packets: 14 minutes for 5 GiB.

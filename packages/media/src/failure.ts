@@ -23,6 +23,11 @@ export class MediaFailure extends Error {
   }
 }
 
+/** Begins with the word by which callers tell it (decisions A7). @param what a clause */
+export function encrypted(what: string): MediaFailure {
+  return new MediaFailure('INVALID_VIDEO', `encrypted: ${what}; use a copy that is not encrypted`);
+}
+
 export type BadEnding =
   | { readonly kind: 'exit'; readonly code: number }
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }

@@ -19,6 +19,8 @@ const FfprobeStream = z.object({
   codec_type: z.string().optional(),
   codec_name: z.string().optional(),
   codec_tag_string: z.string().optional(),
+  codec_tag: z.string().optional(),
+  id: z.string().optional(),
   profile: z.string().optional(),
   sample_fmt: z.string().optional(),
   sample_rate: decimal,
@@ -52,7 +54,7 @@ export type FfprobeAnswer = z.infer<typeof FfprobeAnswer>;
 
 const SHOWN_ENTRIES = [
   'format=start_time,duration:format_tags',
-  'stream=index,codec_type,codec_name,codec_tag_string,profile,sample_fmt,sample_rate,channels,channel_layout,bit_rate,bits_per_sample,bits_per_raw_sample,start_time,duration,width,height',
+  'stream=index,id,codec_type,codec_name,codec_tag_string,codec_tag,profile,sample_fmt,sample_rate,channels,channel_layout,bit_rate,bits_per_sample,bits_per_raw_sample,start_time,duration,width,height',
   'stream_disposition=default,attached_pic:stream_tags:stream_side_data=side_data_type',
   'chapter=start_time,end_time:chapter_tags=title',
 ].join(':');
@@ -86,7 +88,11 @@ export async function askFfprobe(
   } catch (error) {
     throw signal.aborted
       ? error
-      : blameInput(error, 'INVALID_VIDEO', `the ${container.name} file is corrupt or not supported`);
+      : blameInput(
+          error,
+          'INVALID_VIDEO',
+          `the ${container.name} file is corrupt or not supported: check that it plays, or convert it first`,
+        );
   }
 }
 

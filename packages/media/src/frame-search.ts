@@ -95,15 +95,37 @@ const SYNC_TESTS = PACKET_SIZES.length + 1;
 const PACKETS = { least: 8, ofShortFile: 3 };
 
 function transportStream(window: Uint8Array): Find[] {
-  const finds: Find[] = [];
-  for (const size of PACKET_SIZES) {
-    const least = window.length < (PACKETS.least + 1) * size ? PACKETS.ofShortFile : PACKETS.least;
-    for (let phase = 0; phase < size; phase += 1) {
-      const row = packetRow(window, phase, size);
-      if (row.hits >= least) finds.push({ demuxer: 'mpegts', at: row.from, bytes: row.hits * size });
+  return packetGrids(window).map(({ at, sizeBytes, hits }) => ({
+    demuxer: 'mpegts',
+    at,
+    bytes: hits * sizeBytes,
+  }));
+}
+
+/** Packets of a transport stream that follow one another. */
+interface PacketGrid {
+  /** Where the first one's sync_byte is. */
+  readonly at: number;
+  /** From one to the next. */
+  readonly sizeBytes: number;
+  readonly hits: number;
+}
+
+/** The grid that explains most of the window; undefined where there is no transport stream. */
+export function packetGrid(window: Uint8Array): PacketGrid | undefined {
+  return packetGrids(window).sort((a, b) => b.hits * b.sizeBytes - a.hits * a.sizeBytes)[0];
+}
+
+function packetGrids(window: Uint8Array): PacketGrid[] {
+  const grids: PacketGrid[] = [];
+  for (const sizeBytes of PACKET_SIZES) {
+    const least = window.length < (PACKETS.least + 1) * sizeBytes ? PACKETS.ofShortFile : PACKETS.least;
+    for (let phase = 0; phase < sizeBytes; phase += 1) {
+      const { from, hits } = packetRow(window, phase, sizeBytes);
+      if (hits >= least) grids.push({ at: from, sizeBytes, hits });
     }
   }
-  return finds;
+  return grids;
 }
 
 /** The stretch with most packets where no more than one in five is damaged (Kadane's sum). */
@@ -123,8 +145,8 @@ function packetRow(window: Uint8Array, phase: number, size: number): { from: num
   return best;
 }
 
-/** With sync_byte and an adaptation_field_control that is not reserved. */
-function isPacket(window: Uint8Array, at: number): boolean {
+/** Whether a packet begins: with sync_byte and an adaptation_field_control that is not reserved. */
+export function isPacket(window: Uint8Array, at: number): boolean {
   return window[at] === 0x47 && (byteAt(window, at + 3) & 0x30) !== 0;
 }
 

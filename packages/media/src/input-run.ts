@@ -12,6 +12,7 @@ import type { OutputPlan } from './plan.ts';
 import type { AudioTrack, Probe } from './probe.ts';
 import { type MediaTools, type RunLimits, runFfmpeg } from './run.ts';
 import { graphReader } from './tool-output.ts';
+import { codecName } from './track-choice.ts';
 
 /** What each run needs besides its command. */
 interface MediaRun extends Pick<RunLimits, 'signal' | 'wallLimitMs'> {
@@ -24,6 +25,8 @@ interface MediaRun extends Pick<RunLimits, 'signal' | 'wallLimitMs'> {
    * false.
    */
   readonly takesChanges?: boolean;
+  /** What the source has, to be named in a failure; default only its container is. */
+  readonly probe?: Probe;
 }
 
 /** `-fs` is checked between packets, before the index; beyond this a signal ends the run. */
@@ -65,7 +68,7 @@ export function inputsOf(job: Pick<Job, 'input' | 'probe' | 'uniform'>): Command
  * @throws {SoundChanged} when the graph was rebuilt, unless the run takes that
  */
 export async function runOnInput(
-  { tools, signal, wallLimitMs, maxOutputBytes, takesChanges = false }: MediaRun,
+  { tools, signal, wallLimitMs, maxOutputBytes, takesChanges = false, probe }: MediaRun,
   command: Command,
   onSeconds: (seconds: number) => void,
   onStdout?: (chunk: Buffer) => void,
@@ -91,10 +94,20 @@ export async function runOnInput(
       : blameInput(
           error,
           'EXTRACTION_FAILED',
-          'the codec or the container of the source cannot be processed',
+          `${soundOf(command, probe)} cannot be processed; convert the file with another program first`,
         );
   }
 }
+
+/** `aac (LC), 2 channels, in mp4`: callers see it. */
+function soundOf({ inputs }: Command, probe: Probe | undefined): string {
+  if (probe === undefined) return `the sound in ${inputs[0]?.demuxer}`;
+  const names = new Set(probe.tracks.map((track) => `${codecName(track)}, ${track.channels} channels`));
+  return `${[...names].slice(0, NAMED_TRACKS).join('; ')}, in ${probe.container.name},`;
+}
+
+/** Of tracks that differ, in a failure. */
+const NAMED_TRACKS = 3;
 
 // Broadcasts change sample rate or channels between a programme and its advertisements. ffmpeg then
 // rebuilds its filters, which lose the clock, their measurements and their cuts. So the audio is

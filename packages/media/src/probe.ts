@@ -1,7 +1,8 @@
 /** What is in a file, by its own metadata: container, audio tracks, tags, chapters, cover. */
 import { open } from 'node:fs/promises';
 import { DECODED_CODECS, MAX_COVER_PIXELS } from './command.ts';
-import { MediaFailure } from './failure.ts';
+import { encryptedStreams, idOf, isEncrypted } from './encryption.ts';
+import { encrypted, MediaFailure } from './failure.ts';
 import { askFfprobe, type FfprobeAnswer, type FfprobeStream, type Tags } from './ffprobe.ts';
 import { type MediaTools, requireRegularFile } from './run.ts';
 import { type Container, sniffContainer } from './sniff.ts';
@@ -79,6 +80,9 @@ type KnownOfFile =
   /** Where its timestamp 0 is on the source's clock. */
   | { readonly zeroSeconds: number };
 
+/** More are left out (decisions A4). */
+const OFFERED_TRACKS = 64;
+
 /**
  * @param file a regular local file.
  * @throws {MediaFailure} INVALID_VIDEO for no media, EXTRACTION_FAILED `no audio stream` for no
@@ -91,24 +95,32 @@ export async function probe(
 ): Promise<Probe> {
   const { sizeBytes } = await requireRegularFile(file);
   const container = await sniffFile(file, sizeBytes);
-  if (container === undefined)
-    throw new MediaFailure('INVALID_VIDEO', 'the first bytes are of no known container');
-
+  const encryptedIds = await encryptedStreams(file, container, sizeBytes);
   const { answer, isEstimate } = await askFfprobe(tools, file, container, signal).catch(async (error) => {
-    // If the file was cut off before or within its index, report that instead.
-    const missing = error instanceof MediaFailure ? await missingEnd(file, container, sizeBytes) : null;
-    throw missing === null ? error : new MediaFailure('INVALID_VIDEO', missing, { cause: error });
+    if (!(error instanceof MediaFailure)) throw error;
+    // If it was cut off before or within its index, or needs a key, report that instead.
+    const missing = await missingEnd(file, container, sizeBytes);
+    if (missing !== null) throw new MediaFailure('INVALID_VIDEO', missing, { cause: error });
+    throw encryptedIds.size > 0 ? encrypted('the sound needs a key') : error;
   });
   const startSeconds = startOf(known, answer);
   const tracks = answer.streams
     .filter((stream) => stream.codec_type === 'audio')
-    .map((stream, index) => asTrack(stream, index, { answer, container, isEstimate, startSeconds }));
+    .slice(0, OFFERED_TRACKS)
+    .map((stream, index) =>
+      asTrack(stream, index, { answer, container, isEstimate, startSeconds, encryptedIds }),
+    );
   const [first, ...others] = tracks;
   if (tracks.every(({ channels }) => channels === 0)) {
     const missing = await missingEnd(file, container, sizeBytes);
     if (missing !== null) throw new MediaFailure('INVALID_VIDEO', missing);
   }
-  if (first === undefined) throw new MediaFailure('EXTRACTION_FAILED', 'no audio stream');
+  if (first === undefined) {
+    const pictures = new Set(answer.streams.filter(({ codec_type }) => codec_type === 'video').map(idOf));
+    // ffmpeg tells by what is in it what a stream is that nothing describes.
+    if ([...encryptedIds].some((id) => !pictures.has(id))) throw encrypted('the sound needs a key');
+    throw new MediaFailure('EXTRACTION_FAILED', 'no audio stream');
+  }
   return {
     container,
     sizeBytes,
@@ -138,13 +150,17 @@ function startOf(known: KnownOfFile | undefined, { format }: FfprobeAnswer): num
     : Math.max(0, known.zeroSeconds + (format.start_time ?? 0));
 }
 
-async function sniffFile(file: string, sizeBytes: number): Promise<Container | undefined> {
+async function sniffFile(file: string, sizeBytes: number): Promise<Container> {
   await using handle = await open(file, 'r');
   const read = async (start: number, end: number): Promise<Uint8Array> => {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(end - start), 0, end - start, start);
     return buffer.subarray(0, bytesRead);
   };
-  return await sniffContainer({ sizeBytes, read });
+  const source = { sizeBytes, read };
+  const container = await sniffContainer(source);
+  if (container !== undefined) return container;
+  const { nameOther } = await import('./other-files.ts');
+  throw new MediaFailure('INVALID_VIDEO', await nameOther(source));
 }
 
 function asTrack(
@@ -157,7 +173,7 @@ function asTrack(
   return {
     index,
     streamIndex: stream.index,
-    codec: stream.codec_name ?? 'unknown',
+    codec: stream.codec_name ?? tagName(stream),
     profile: stream.profile ?? null,
     language: language === undefined || language === 'und' ? null : language,
     channels: stream.channels ?? 0,
@@ -167,7 +183,7 @@ function asTrack(
     bitDepth: bitDepthOf(stream),
     isFloat: /^pcm_f/.test(stream.codec_name ?? ''),
     isDefault: stream.disposition.default === 1,
-    isEncrypted: isEncrypted(stream),
+    isEncrypted: isEncrypted(stream, context.container, context.answer.format.tags, context.encryptedIds),
     isDecodable: DECODED_CODECS.has(stream.codec_name ?? ''),
     startSeconds: context.startSeconds + startOffset(stream, context.answer),
     declaredSeconds: declaredDuration(stream, context),
@@ -175,15 +191,10 @@ function asTrack(
   };
 }
 
-/** Sample entries of ISO/IEC 14496-12 section 8.12 and of FairPlay. */
-const ENCRYPTED_ENTRIES = new Set(['enca', 'drms']);
-
-/** Common Encryption (ISO/IEC 23001-7), FairPlay, and Matroska's ContentEncryption. */
-function isEncrypted({ codec_tag_string = '', side_data_list }: FfprobeStream): boolean {
-  return (
-    ENCRYPTED_ENTRIES.has(codec_tag_string) ||
-    side_data_list.some(({ side_data_type }) => side_data_type.startsWith('Encryption'))
-  );
+/** A codec that ffmpeg has no name for is called as the container does, such as `apac`. */
+function tagName({ codec_tag_string = '', codec_tag = '0x0' }: FfprobeStream): string {
+  if (/^\w[\w .-]{3}$/.test(codec_tag_string)) return codec_tag_string.trim();
+  return /^0x0+$/.test(codec_tag) ? 'unknown' : codec_tag;
 }
 
 /** ffprobe says `unknown`, `4 channels` or `ambisonic 1` of what is not a set of speakers. */
@@ -224,6 +235,8 @@ interface TrackContext {
   readonly container: Container;
   /** Whether ffprobe's durations come from a bitrate. */
   readonly isEstimate: boolean;
+  /** Of streams, by the container's own numbers. */
+  readonly encryptedIds: ReadonlySet<number>;
 }
 
 /** null where the container says nothing. */

@@ -1,5 +1,5 @@
 /** Which of a file's audio tracks is requested (decisions A2, `output.track`). */
-import { MediaFailure } from './failure.ts';
+import { encrypted, MediaFailure } from './failure.ts';
 import type { AudioTrack, Probe } from './probe.ts';
 
 /** All tracks at once, as `output.track` names them (decisions A2). */
@@ -67,19 +67,23 @@ export function partsOf(track: AudioTrack): readonly AudioTrack[] {
 
 /** Why nothing can be made of a track, also no copy (decisions A7). */
 function faultOf(track: AudioTrack): MediaFailure | null {
-  const { index, codec, profile, channels, sampleRate, isEncrypted, isDecodable } = track;
-  if (isEncrypted)
-    return new MediaFailure(
-      'INVALID_VIDEO',
-      `encrypted: audio track ${index} cannot be decoded without its key`,
-    );
+  const { index, codec, channels, sampleRate, isEncrypted, isDecodable } = track;
+  if (isEncrypted) return encrypted(`audio track ${index} (${codecName(track)}) needs a key`);
   if (!isDecodable) {
-    const name = [codec, ...(profile === null ? [] : [`(${profile})`])].join(' ');
-    return new MediaFailure('EXTRACTION_FAILED', `audio track ${index} is ${name}, which is not supported`);
+    const name = `audio track ${index} is ${codecName(track)}`;
+    return new MediaFailure(
+      'EXTRACTION_FAILED',
+      `${name}, which is not supported; choose another track, or convert the file first`,
+    );
   }
   return channels === 0 || sampleRate === 0
     ? new MediaFailure('EXTRACTION_FAILED', `audio track ${index} (${codec}) holds no audio`)
     : null;
+}
+
+/** Its codec as ffmpeg names it, with its profile: `aac (LC)`. */
+export function codecName({ codec, profile }: Pick<AudioTrack, 'codec' | 'profile'>): string {
+  return profile === null ? codec : `${codec} (${profile})`;
 }
 
 /**

@@ -38,7 +38,7 @@ const FINDERS: Readonly<Record<string, EndFinder>> = {
 };
 
 /** A movie box is in memory while it is read. */
-const MAX_MOVIE_BYTES = 64 * 1024 * 1024;
+export const MAX_MOVIE_BYTES = 64 * 1024 * 1024;
 
 async function endOfMovie(file: FileHandle, sizeBytes: number): Promise<number> {
   let movie: Buffer | undefined;
@@ -58,7 +58,7 @@ async function endOfMovie(file: FileHandle, sizeBytes: number): Promise<number> 
 }
 
 /** ISO/IEC 14496-12 section 4.2: size and type; size 1: 64 bits follow, 0: to the file's end. */
-async function* topLevelBoxes(
+export async function* topLevelBoxes(
   file: FileHandle,
   sizeBytes: number,
 ): AsyncGenerator<{ type: string; at: number; end: number }> {
@@ -218,7 +218,8 @@ async function endOfClusters(file: FileHandle, sizeBytes: number): Promise<numbe
   return end;
 }
 
-async function bytesAt(file: FileHandle, at: number, length: number): Promise<Buffer> {
+/** Fewer where the file ends. */
+export async function bytesAt(file: FileHandle, at: number, length: number): Promise<Buffer> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, at);
   return buffer.subarray(0, bytesRead);
 }

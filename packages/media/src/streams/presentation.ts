@@ -81,3 +81,23 @@ export function unusable(details: string, options?: { readonly cause: unknown })
 export function unsupported(details: string): MediaFailure {
   return new MediaFailure('EXTRACTION_FAILED', details);
 }
+
+/**
+ * Systems whose keys only a licensed player gets, by KEYFORMAT or by schemeIdUri in lower case
+ * (DASH-IF's list of content protection systems).
+ */
+const PROTECTION_SYSTEMS: Readonly<Record<string, string>> = {
+  'com.apple.streamingkeydelivery': 'FairPlay',
+  'urn:uuid:94ce86fb-07ff-4f43-adb8-93d2fa968ca2': 'FairPlay',
+  'urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed': 'Widevine',
+  'com.widevine': 'Widevine',
+  'com.microsoft.playready': 'PlayReady',
+  'urn:uuid:9a04f079-9840-4286-ab92-e65be0885f95': 'PlayReady',
+  'urn:uuid:1077efec-c0b2-4d02-ace3-3c1e52e2fb4b': 'Clear Key',
+  'urn:uuid:e2719d58-a985-b3c9-781a-b030af78d30e': 'Clear Key',
+};
+
+/** @param otherwise where none of the systems is known, such as the method */
+export function protectionName(systems: readonly string[], otherwise: string): string {
+  return systems.flatMap((system) => PROTECTION_SYSTEMS[system.toLowerCase()] ?? [])[0] ?? otherwise;
+}

@@ -85,14 +85,18 @@ const causes: readonly Cause[] = [
   { told: / takes \d+k to \d+k/, remedy: 'Begin again with a bitrate in this range, or with none.' },
   { told: /takes one audio track/, remedy: 'Begin again with the same track in all outputs.' },
   {
-    told: /^the codec or the container/,
+    told: /cannot be processed|is not supported; choose/,
     remedy: 'Convert the video with another program first, for example to MP4 with AAC, and upload that.',
   },
   // INVALID_VIDEO
   {
-    told: /^the first bytes are of no known container/,
+    told: /^the first bytes are of no known container|^the file is empty|not a media file/,
     remedy:
       'It is no video or audio. Choose another file; an address must lead to the file itself, not to a page that shows it.',
+  },
+  {
+    told: /^not supported: /,
+    remedy: 'Convert the file with another program first, for example to FLAC, and upload that.',
   },
   {
     told: /is truncated/,

@@ -21,7 +21,7 @@ interface Mp4Track {
   readonly samples: SampleTable;
 }
 
-/** ffmpeg gets this limit too, by `-max_streams`. */
+/** As many as a file offers (probe.ts). */
 const MAX_TRACKS = 64;
 
 /** Without fragments. @param moov payload of the movie box. @throws UnsupportedLayout */

@@ -1,5 +1,5 @@
 /** An MPD (ISO/IEC 23009-1): periods, sets and representations, with what each inherits. */
-import { unsupported, unusable } from '../presentation.ts';
+import { protectionName, unsupported, unusable } from '../presentation.ts';
 import { childrenNamed, type Element, parseXml } from './xml.ts';
 
 export interface Period {
@@ -24,7 +24,8 @@ export interface Representation {
   readonly bandwidth: number;
   /** Base addresses, each relative to the one before it; the first is the manifest's own. */
   readonly bases: readonly string[];
-  readonly isEncrypted: boolean;
+  /** What encrypts it, such as `Widevine`; null where nothing does. */
+  readonly protection: string | null;
   /** SegmentTemplate, SegmentList and SegmentBase from the outermost to its own: later ones win. */
   readonly addressing: readonly Element[];
 }
@@ -75,14 +76,14 @@ function readSet(set: Element, outer: Outer): AdaptationSet {
   const bases = basesOf(outer.bases, set);
   const addressing = [...outer.addressing, ...addressingOf(set)];
   const elements = childrenNamed(set, 'Representation');
-  const isProtected = childrenNamed(set, 'ContentProtection').length > 0;
+  const ofSet = protectionOf(set);
   const representations = elements.map((element): Representation => {
     const { attributes } = element;
     return {
       bases: basesOf(bases, element),
       id: attributes.get('id') ?? '',
       bandwidth: Number(attributes.get('bandwidth')) || 0,
-      isEncrypted: isProtected || childrenNamed(element, 'ContentProtection').length > 0,
+      protection: ofSet ?? protectionOf(element),
       addressing: [...addressing, ...addressingOf(element)],
     };
   });
@@ -93,6 +94,14 @@ function readSet(set: Element, outer: Outer): AdaptationSet {
     isDefault: roles.includes('main'),
     representations,
   };
+}
+
+/** Of several systems that have the same key, the first that has a name. */
+function protectionOf(element: Element): string | null {
+  const schemes = childrenNamed(element, 'ContentProtection').map(
+    ({ attributes }) => attributes.get('schemeIdUri') ?? '',
+  );
+  return schemes.length === 0 ? null : protectionName(schemes, 'Common Encryption');
 }
 
 function kindOf(set: Element, representations: readonly Element[]): AdaptationSet['kind'] {

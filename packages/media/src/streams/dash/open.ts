@@ -1,4 +1,5 @@
 /** A DASH manifest: which representation has the wanted audio, in each of its periods. */
+import { encrypted } from '../../failure.ts';
 import { findTrack } from '../../track-choice.ts';
 import { type OpenedStream, requireCount, type Segment, unsupported, unusable } from '../presentation.ts';
 import { type Period, parseManifest, type Representation } from './manifest.ts';
@@ -16,7 +17,8 @@ export function openManifest(text: string, url: string, asked: number | string |
   for (const period of periods) {
     const chosen = choose(period, asked);
     isTrack &&= chosen.isTrack;
-    if (chosen.representation.isEncrypted) throw unsupported('encrypted');
+    const { protection } = chosen.representation;
+    if (protection !== null) throw encrypted(`the stream needs a key (${protection})`);
     const found = segmentsOf(period, chosen.representation);
     if ('fileUrl' in found) {
       const { fileUrl, offsetSeconds } = found;
@@ -64,13 +66,21 @@ function choose(
     if (lowest === undefined) throw unsupported('no audio stream');
     return { representation: lowest, isTrack: false };
   }
-  const set = findTrack(audio, asked);
-  const best = set?.representations.toSorted((a, b) => b.bandwidth - a.bandwidth)[0];
+  const readable = audio.filter(({ representations }) => representations.some(isReadable));
+  // As among the tracks of a file: an encrypted one only where it was asked for.
+  const set = findTrack(asked === undefined && readable.length > 0 ? readable : audio, asked);
+  const best = set?.representations.toSorted(
+    (a, b) => Number(isReadable(b)) - Number(isReadable(a)) || b.bandwidth - a.bandwidth,
+  )[0];
   if (best === undefined) {
     const known = audio.slice(0, SHOWN).map(({ language }, nth) => `${nth}: ${shown(language)}`);
     throw unsupported(`no audio track ${asked}; the stream has ${known.join('; ')}`);
   }
   return { representation: best, isTrack: true };
+}
+
+function isReadable({ protection }: Representation): boolean {
+  return protection === null;
 }
 
 /** Of sets, in an error. */

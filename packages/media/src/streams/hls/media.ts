@@ -1,7 +1,9 @@
 /** A media playlist (RFC 8216 section 4.3.2 and 4.3.3) as segments. */
+import { encrypted } from '../../failure.ts';
 import {
   type Piece,
   type Presentation,
+  protectionName,
   requireCount,
   resolved,
   type Segment,
@@ -21,8 +23,8 @@ interface Reading {
   readonly base: string;
   readonly segments: Segment[];
   sequence: bigint;
-  /** In force, by KEYFORMAT; undefined for one that needs a player with a licence. */
-  readonly keys: Map<string, Key | undefined>;
+  /** In force, by KEYFORMAT; a name stands for what needs a player with a licence. */
+  readonly keys: Map<string, Key | string>;
   init: Piece | undefined;
   seconds: number | undefined;
   range: string | undefined;
@@ -36,7 +38,7 @@ interface Reading {
 
 /**
  * @param base the playlist's address
- * @throws {MediaFailure} EXTRACTION_FAILED `live stream` or `encrypted`; INVALID_VIDEO if
+ * @throws {MediaFailure} EXTRACTION_FAILED `live stream`; INVALID_VIDEO `encrypted`, or if
  * unreadable
  */
 export function parseMedia(lines: readonly Line[], base: string): Presentation {
@@ -102,7 +104,9 @@ function readKey({ keys, base }: Reading, value: string): void {
   const isUsable = method === 'AES-128' && format === 'identity';
   keys.set(
     format,
-    isUsable ? { url: addressOf(attributes, 'EXT-X-KEY', base), iv: ivOf(attributes.get('IV')) } : undefined,
+    isUsable
+      ? { url: addressOf(attributes, 'EXT-X-KEY', base), iv: ivOf(attributes.get('IV')) }
+      : protectionName([format], method ?? 'no METHOD'),
   );
 }
 
@@ -125,11 +129,11 @@ function readMap(reading: Reading, value: string): void {
   };
 }
 
-/** @throws {MediaFailure} EXTRACTION_FAILED `encrypted` when none of those in force is usable */
+/** @throws {MediaFailure} INVALID_VIDEO `encrypted` when none of those in force is usable */
 function keyInForce({ keys }: Reading): Key | undefined {
-  const key = keys.get('identity');
-  if (key === undefined && keys.size > 0) throw unsupported('encrypted');
-  return key;
+  const usable = keys.get('identity') ?? [...keys.values()][0];
+  if (typeof usable === 'string') throw encrypted(`the stream needs a key (${usable})`);
+  return usable;
 }
 
 function addSegment(reading: Reading, uri: string): void {

@@ -95,9 +95,9 @@ async function joinerOf({ file, sizeBytes, init }: Part): Promise<Joiner> {
   const demuxer = (await sniffContainer(source))?.demuxer;
   const load = JOINERS[demuxer ?? ''];
   if (load !== undefined) return load();
-  throw demuxer === undefined
-    ? unusable('the segments of the stream are of no known container')
-    : unsupported(`streams of ${demuxer} cannot be put together`);
+  if (demuxer !== undefined) throw unsupported(`streams of ${demuxer} cannot be put together`);
+  const { nameOther } = await import('../../other-files.ts');
+  throw unusable(`a segment of the stream cannot be read: ${await nameOther(source)}`);
 }
 
 function fileSource(file: Part['file'], from: number, sizeBytes: number): SniffSource {

@@ -1,4 +1,5 @@
 /** The tracks in an fMP4 header (ISO/IEC 14496-12): what fragments of several files must share. */
+import { encrypted } from '../../failure.ts';
 import { type Box, childrenOf, Fields, latin1, onlyBox, requiredBox } from '../../sparse/mp4/boxes.ts';
 import { unsupported, unusable } from '../presentation.ts';
 
@@ -26,7 +27,7 @@ const ENCRYPTED = new Set(['enca', 'encv', 'drms']);
 
 /**
  * @param header the bytes of an initialisation section, or those in front of the first fragment
- * @throws {MediaFailure} EXTRACTION_FAILED `encrypted`; UnsupportedLayout
+ * @throws {MediaFailure} INVALID_VIDEO `encrypted`; UnsupportedLayout
  */
 export function readMovie(header: Uint8Array): Movie {
   const boxes = childrenOf(header);
@@ -44,7 +45,8 @@ function readTrack(trak: readonly Box[], trex: readonly Box[], movieTimescale: n
   const mdia = childrenOf(requiredBox(trak, 'mdia').payload);
   const minf = childrenOf(requiredBox(mdia, 'minf').payload);
   const description = requiredBox(childrenOf(requiredBox(minf, 'stbl').payload), 'stsd').payload;
-  if (description.length >= 16 && ENCRYPTED.has(latin1(description, 12))) throw unsupported('encrypted');
+  if (description.length >= 16 && ENCRYPTED.has(latin1(description, 12)))
+    throw encrypted('the stream needs a key');
   const tkhd = requiredBox(trak, 'tkhd');
   const id = field32(tkhd, tkhd.payload[0] === 1 ? 20 : 12);
   const timescale = timescaleOf(requiredBox(mdia, 'mdhd'));
