@@ -19,6 +19,7 @@ import {
   gatewayErrorTable,
   routeTable,
 } from './docs-tables.ts';
+import { flawTable, unbuiltTable, vexDocument } from './ffmpeg-vex.ts';
 import {
   destinationFieldTable,
   optionFieldTable,
@@ -49,11 +50,15 @@ const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = 
   'docs/configuration.md': { configuration: configurationTable },
   'docs/metrics.md': { metrics: metricTable },
   'docs/performance.md': { performance: performanceTable, machines: machineTable },
+  'SECURITY.md': { flaws: flawTable, 'not-built': unbuiltTable },
   'docs/errors.md': { errors: errorTable, 'gateway-errors': gatewayErrorTable },
 };
 
 /** Files that are made as a whole. */
-const files: Readonly<Record<string, () => string>> = { 'docs/images/performance.svg': performancePlot };
+const files: Readonly<Record<string, () => string>> = {
+  'docs/images/performance.svg': performancePlot,
+  'ffmpeg.openvex.json': vexDocument,
+};
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -12,7 +12,9 @@ describe('the tables that are made from the code', () => {
   beforeAll(async () => {
     copy = await mkdtemp(join(tmpdir(), 'soundpost-docs-'));
     await cp(join(projectFolder, 'docs'), join(copy, 'docs'), { recursive: true });
-    await cp(join(projectFolder, 'README.md'), join(copy, 'README.md'));
+    for (const page of ['README.md', 'SECURITY.md', 'ffmpeg.openvex.json']) {
+      await cp(join(projectFolder, page), join(copy, page));
+    }
   });
   afterAll(() => rm(copy, { recursive: true, force: true }));
 

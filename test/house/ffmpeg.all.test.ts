@@ -97,6 +97,45 @@ describe('script/ffmpeg', () => {
     for (const call of asked) expect(call).toContain('AllowUnauthenticated=false');
   });
 
+  const LISTS = [
+    'deb http://mirror/debian bookworm main\n',
+    'deb [arch=amd64] http://mirror/debian-security bookworm-security main\n',
+    'deb http://mirror/debian oldstable-updates main\n',
+  ];
+  const ofRelease = (text: string) => writeFile(join(machine.folder, 'etc/os-release'), text);
+  /** What apt-get was given as its lists. */
+  async function askedLists(): Promise<string> {
+    await writeFile(join(machine.folder, 'etc/apt/sources.list'), LISTS.join(''));
+    const lists = `for word; do case $word in Dir::Etc::SourceParts=*) cat "\${word#*=}"/* ;; esac; done > "${machine.folder}/lists"`;
+    const source = `case "$*" in *" source "*) echo 'Version: 7:7.1.5-0+deb13u1' > ffmpeg.dsc ;; esac`;
+    await machine.installer('apt-get', `${lists}\n${source}`);
+    const { code, output } = await machine.run('script/ffmpeg');
+    expect(code, output).toBe(0);
+    return readFile(join(machine.folder, 'lists'), 'utf8');
+  }
+
+  it('takes the source of Debian 13 on Debian 12, which has its keys', async () => {
+    await ofRelease('ID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\n');
+    await writeFile(join(machine.folder, 'share/keyrings/debian-archive-trixie-stable.gpg'), 'keys');
+    const signed = `deb-src [signed-by=${machine.folder}/share/keyrings/debian-archive-keyring.gpg]`;
+    expect(await askedLists()).toBe(
+      `${signed} http://mirror/debian trixie main\n` +
+        `${signed} http://mirror/debian-security trixie-security main\n` +
+        `${signed} http://mirror/debian trixie-updates main\n`,
+    );
+  });
+
+  it.each([
+    ['debian', 'ID=debian\nVERSION_ID="13"\nVERSION_CODENAME=trixie\n'],
+    ['ubuntu', 'ID=ubuntu\nVERSION_ID="24.04"\nVERSION_CODENAME=noble\n'],
+  ])('takes its own release’s source on %s otherwise', async (id, release) => {
+    await ofRelease(release);
+    const keyring = join(machine.folder, `share/keyrings/${id}-archive-keyring.gpg`);
+    await writeFile(keyring, 'keys');
+    const own = LISTS.map((line) => line.replace(/^deb (\[.*?\] )?/, `deb-src [signed-by=${keyring}] `));
+    expect(await askedLists()).toBe(own.join(''));
+  });
+
   it('does and says nothing the second time, also without what it builds with', async () => {
     await machine.run('script/ffmpeg');
     for (const tool of ['gcc', 'make', 'dpkg-source']) await rm(join(machine.folder, 'bin', tool));
@@ -158,6 +197,15 @@ describe('script/ffmpeg', () => {
       'on a system of another kind',
       () => writeFile(join(machine.folder, 'etc/os-release'), 'ID=fedora\n'),
       'this is neither',
+    ],
+    [
+      'on a Debian 12 that does not know the keys of 13',
+      () =>
+        writeFile(
+          join(machine.folder, 'etc/os-release'),
+          'ID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\n',
+        ),
+      'does not know the keys of trixie; update that package, or go on with the ffmpeg on the PATH',
     ],
     ['without apt-get', () => rm(join(machine.folder, 'bin/apt-get')), 'this is neither'],
     ['without its archive', () => machine.installer('apt-get', 'exit 100'), 'could not be fetched'],

@@ -83,6 +83,14 @@ export const clientFaults: readonly Fault[] = [
     tests: ['test/cli/doctor/media.core-all.test.ts'],
   },
   {
+    name: 'flaws-of-an-old-patch-release-unseen',
+    promise: 'operations.md "Doctor": warns of an ffmpeg with published flaws that a newer release fixes',
+    in: 'flawsFixedSince',
+    search: 'return patch < (fixed?.[branch]',
+    replace: 'return patch + 1 < (fixed?.[branch]',
+    tests: ['test/cli/doctor/ffmpeg-flaws.test.ts'],
+  },
+  {
     name: 'short-secret-accepted',
     promise: 'configuration.md SECRET_KEY: at least 32 bytes',
     in: 'Environment',

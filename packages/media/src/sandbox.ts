@@ -34,11 +34,20 @@ interface ResourceLimits {
   readonly fileBytes: number;
 }
 
-/** The largest need is 310 MB, for an 8K frame with alpha; with libraries it is below 512 MiB. */
+/**
+ * The largest need is 310 MB, for an 8K frame with alpha; with libraries it is below 512 MiB.
+ * ffmpeg 7.1 takes 28 MiB for one output, 65 for 8, 170 for 32.
+ */
 export const MEMORY_BYTES = 448 * 1024 * 1024;
 
-/** ffmpeg holds up to ten: input, metadata, outputs, pipes. */
-const OPEN_FILES = 64;
+/**
+ * Of each thread, counted as a whole. ffmpeg has two threads an output since 7.0: with the usual
+ * 8 MiB, 32 outputs took 653 MiB. Arguments may take a quarter of it (execve(2)); 32 outputs, 45 KB.
+ */
+const STACK_BYTES = 1024 * 1024;
+
+/** 32 outputs, each with a file of tags, and ten more: the input, pipes. */
+const OPEN_FILES = 128;
 
 /** Between the signal that ffmpeg handles and the one that it cannot refuse. */
 const CPU_GRACE_SECONDS = 5;
@@ -73,6 +82,7 @@ export function limitRows({
   return [
     // Not the address space: 0.4 GB of that is libraries, whose size differs from build to build.
     ['data', memoryBytes, memoryBytes],
+    ['stack', STACK_BYTES, STACK_BYTES],
     ['cpu', cpu, cpu + CPU_GRACE_SECONDS],
     ['fsize', fileBytes, fileBytes],
     ['nofile', OPEN_FILES, OPEN_FILES],

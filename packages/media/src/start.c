@@ -89,7 +89,8 @@ static void limit(const char *value) {
   static const struct {
     const char *name;
     int resource;
-  } limits[] = {{"data", RLIMIT_DATA}, {"cpu", RLIMIT_CPU}, {"fsize", RLIMIT_FSIZE}, {"nofile", RLIMIT_NOFILE}, {"core", RLIMIT_CORE}};
+  } limits[] = {{"data", RLIMIT_DATA},     {"stack", RLIMIT_STACK},   {"cpu", RLIMIT_CPU},
+                {"fsize", RLIMIT_FSIZE}, {"nofile", RLIMIT_NOFILE}, {"core", RLIMIT_CORE}};
   char name[16];
   unsigned long long soft, hard;
   if (sscanf(value, "%15s %llu %llu", name, &soft, &hard) == 3) {

@@ -62,6 +62,11 @@ describe.runIf(lean !== undefined && currentRun === 'core')('what is in it', () 
     },
     { list: 'devices', row: /^ [D ][E ] (\w+)/, wanted: [] },
     { list: 'hwaccels', row: /^(\w+)$/, wanted: [] },
+    {
+      list: 'version',
+      row: /^lib(\w+) +\d/,
+      wanted: ['avcodec', 'avfilter', 'avformat', 'avutil', 'swresample'],
+    },
   ])('are the $list that are asked for, and no others', async ({ list, row, wanted }) => {
     expect(await listed(list, row)).toEqual([...wanted].sort());
   });

@@ -6,7 +6,8 @@ import { mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { release } from 'node:os';
 import { join } from 'node:path';
-import { bareTools, noAbort } from 'soundpost-testing/extracting';
+import { bareTools, extractSeveral, noAbort } from 'soundpost-testing/extracting';
+import { cachedMedia } from 'soundpost-testing/media-cache';
 import { systemTools } from 'soundpost-testing/media-tools';
 import { descendants, isAlive, programOf } from 'soundpost-testing/processes';
 import { mediaFolder } from 'soundpost-testing/sources';
@@ -97,6 +98,23 @@ describe('the sandbox that is taken', () => {
       hasLimits: true,
       showsSystem: true,
     });
+  });
+
+  it('has limits that leave room for 32 outputs of one run, each with its tags', async () => {
+    const input = await cachedMedia('tagged.flac', [
+      '-f',
+      'lavfi',
+      '-i',
+      'sine=d=0.5',
+      '-metadata',
+      'title=a',
+    ]);
+    const wanted = Array.from({ length: 32 }, (_, at) => ({
+      path: folder.at(`${at}.opus`),
+      request: { format: 'opus', start: at / 100 },
+    }));
+    const { files } = await extractSeveral(input, wanted);
+    expect(files.map(({ codec }) => codec)).toEqual(wanted.map(() => 'opus'));
   });
 
   it('is not one that is installed and does not work', async () => {

@@ -3,6 +3,7 @@ import { detectSandbox, lacksOf, versionsOf } from 'soundpost-media/abilities';
 import { OLDEST_FFMPEG } from 'soundpost-media/requirements';
 import type { FoundTools, MediaTools } from 'soundpost-media/run';
 import { type Finding, isOlder, messageOf, numbersOf, ok } from './check.ts';
+import { fixedRelease, flawsFixedSince } from './ffmpeg-flaws.ts';
 import type { System } from './system.ts';
 
 type Tools = Omit<MediaTools, 'sandbox'>;
@@ -30,6 +31,7 @@ export async function checkFfmpeg(where: FoundTools, system: System): Promise<Fi
     const remedy = isBuiltHere ? BUILD_AGAIN : otherBuild(system);
     const findings = [
       ...age,
+      ...(age.length > 0 || ffmpeg === undefined ? [] : flawFindings(ffmpeg, isBuiltHere)),
       ...lackFindings('fault', needed, 'has been built without', remedy),
       ...lackFindings('warning', wanted, 'cannot read some sources; it has been built without', remedy),
     ];
@@ -62,6 +64,19 @@ function ageFindings(tool: string, version: string | undefined, system: System):
         'install a newer one; where the system has none, one from https://ffmpeg.org/download.html, before the other on the PATH',
       command: installFfmpeg(system),
     },
+  ];
+}
+
+function flawFindings(version: string, isBuiltHere: boolean): Finding[] {
+  const parts = [...new Set(flawsFixedSince(version).map(({ part }) => part))];
+  if (parts.length === 0) return [];
+  const release = fixedRelease(version);
+  const since = release === undefined ? 'its branch gets no fixes' : `ffmpeg ${release} fixes them`;
+  const found = `ffmpeg ${version} has published flaws that a source can reach (${parts.join(', ')}); ${since}`;
+  const remedy =
+    "build the service's own, or update the system, for instance to Debian 13; nothing is left to do if your distribution has added the fixes to this version";
+  return [
+    { verdict: 'warning', found, ...(isBuiltHere ? BUILD_AGAIN : { remedy, command: 'script/ffmpeg' }) },
   ];
 }
 

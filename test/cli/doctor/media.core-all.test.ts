@@ -7,6 +7,7 @@ import { requirements } from 'soundpost-media/requirements';
 import { currentRun } from 'soundpost-testing/by-run';
 import { mediaTools } from 'soundpost-testing/media-tools';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { flawsFixedSince } from '../../../src/cli/doctor/ffmpeg-flaws.ts';
 import { run } from '../../house/command.ts';
 import { diagnose } from './doctor-run.ts';
 
@@ -49,9 +50,14 @@ describe('a machine', () => {
       const { code, verdict, of, left } = await diagnose();
       // It warns of a temporary folder in memory, which many systems have.
       const isInMemory = of('Disk').some(({ found }) => found.includes('is memory'));
-      expect({ code, verdict }).toEqual({ code: 0, verdict: isInMemory ? 'warning' : 'ok' });
+      // And of a system's ffmpeg that lacks fixes.
+      const [, version = ''] = /^ffmpeg (\S+) /.exec(of('ffmpeg')[0]?.found ?? '') ?? [];
+      const isFlawed = flawsFixedSince(version).length > 0;
+      expect({ code, verdict }).toEqual({ code: 0, verdict: isInMemory || isFlawed ? 'warning' : 'ok' });
       expect(of('ffmpeg')).toEqual([
-        expect.objectContaining({ verdict: 'ok', found: expect.stringContaining(mediaTools.ffmpegPath) }),
+        isFlawed
+          ? expect.objectContaining({ verdict: 'warning', command: 'script/ffmpeg' })
+          : expect.objectContaining({ verdict: 'ok', found: expect.stringContaining(mediaTools.ffmpegPath) }),
       ]);
       expect(of('Sandbox')[0]?.found).toMatch(/(landlock|bubblewrap), with limits/);
       expect(left).toEqual([]);
@@ -99,12 +105,32 @@ describe('a machine', () => {
     expect(of('ffmpeg')[0]?.command).toMatch(INSTALL);
   });
 
+  it.runIf(currentRun === 'all')('with one that lacks fixes is told of what, and what to do', async () => {
+    const machine = await pathWith('flawed', {
+      ffmpeg: ofVersion('ffmpeg', '7.1.3-0+deb13u1'),
+      ffprobe: ofVersion('ffprobe', '7.1.3-0+deb13u1'),
+    });
+    const { code, of } = await diagnose(machine);
+    expect(code).toBe(0);
+    expect(of('ffmpeg')).toEqual([
+      expect.objectContaining({
+        verdict: 'warning',
+        found: expect.stringMatching(
+          /^ffmpeg 7\.1\.3-0\+deb13u1 has published flaws that a source can reach \(demuxer mpegts, .*\); ffmpeg 7\.1\.5 fixes them$/,
+        ),
+        remedy: expect.stringContaining('Debian 13'),
+        command: 'script/ffmpeg',
+      }),
+    ]);
+  });
+
   it.runIf(currentRun === 'all')('with an ffmpeg that lacks encoders and formats is told which', async () => {
     const lacking = `${pathOf('ffmpeg')} "$@" | sed -E '/ (libopus|libvorbis|alimiter|matroska,webm) /d; / (amr_?[nw]b|libopencore|gsm|libgsm|ilbc|qcelp|g72)/d'`;
     const machine = await pathWith('lacking', { ffmpeg: lacking, ffprobe: `exec ${pathOf('ffprobe')} "$@"` });
     const { code, of } = await diagnose(machine);
     expect(code).toBe(1);
-    expect(of('ffmpeg').map(({ verdict, found }) => `${verdict} ${found}`)).toEqual([
+    const lacks = of('ffmpeg').filter(({ found }) => !found.includes('published flaws'));
+    expect(lacks.map(({ verdict, found }) => `${verdict} ${found}`)).toEqual([
       'fault this ffmpeg has been built without: encoder libopus, encoder libvorbis, filter alimiter',
       'warning this ffmpeg cannot read some sources; it has been built without: demuxer matroska, every decoder of telephone',
     ]);
