@@ -58,7 +58,6 @@ export interface Output {
   readonly timeline?: 'source' | 'audio';
   /** Needs `timeline: 'audio'`. */
   readonly trimSilence?: boolean;
-  readonly channel?: 'left' | 'right' | number;
   readonly acceptTruncated?: boolean;
   readonly channels?: 1 | 2;
   /** That channel alone, as mono: an index from 0. */

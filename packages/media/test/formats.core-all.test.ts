@@ -16,7 +16,6 @@ const formatNames = Object.keys(formats) as FormatName[];
 const expected: Record<FormatName, { container: RegExp; codec: string }> = {
   mp3: { container: /^mp3$/, codec: 'mp3' },
   aac: { container: /^aac$/, codec: 'aac' },
-  m4b: { container: /mov/, codec: 'aac' },
   m4a: { container: /m4a/, codec: 'aac' },
   m4b: { container: /m4a/, codec: 'aac' },
   flac: { container: /^flac$/, codec: 'flac' },
