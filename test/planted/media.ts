@@ -56,7 +56,7 @@ export const mediaFaults: readonly Fault[] = [
   {
     name: 'cut-file-without-warning',
     promise: 'api.md "Truncated": with acceptTruncated the job has warnings: TRUNCATED',
-    in: 'finalize',
+    in: 'warningsOf',
     search: "truncated === null ? [] : [{ code: 'TRUNCATED' as const, message: truncated }]",
     replace: 'truncated === null ? [] : []',
     tests: ['test/worker/extraction.test.ts', 'packages/media/test/truncated.core-all.test.ts'],
