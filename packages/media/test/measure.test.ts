@@ -1,9 +1,9 @@
 /** What a probe measures is what an extraction of the same source counts (decisions A2a). */
-import { measureSource } from 'soundpost-media/measure';
-import { probe } from 'soundpost-media/probe';
 import { extract, noAbort, tools } from 'soundpost-testing/extracting';
 import { mediaFolder, type SourceName } from 'soundpost-testing/sources';
 import { expect, it } from 'vitest';
+import { measureSource } from '../src/measure.ts';
+import { probe } from '../src/probe.ts';
 
 const folder = mediaFolder();
 
