@@ -268,6 +268,17 @@ describe('a failure', () => {
   });
 });
 
+it('a probe shows the tracks, in the history their number, and has nothing to play', async () => {
+  const url = await service().outside.file('tone.mp4', clip('tone.mp4'));
+  const { jobId } = await service().run({ source: { type: 'url', url }, output: { format: 'probe' } });
+  await open(jobId);
+  await page.locator('#job-status', { hasText: 'Completed' }).waitFor();
+  await page.locator('#details', { hasText: /0: .*aac/ }).waitFor();
+  expect(await page.locator('#job-result, #job-erased').count()).toBe(0);
+  await page.evaluate("location.hash = '#/jobs'");
+  await page.locator(`[data-job="${jobId}"]`, { hasText: 'PROBE · 1 track' }).waitFor();
+});
+
 it('an erased result says so, and how it comes back', async () => {
   await service().call('DELETE', `/v1/jobs/${made.jobId}`);
   await open(made.jobId);
