@@ -7,6 +7,8 @@ const CONFIGURE_NAMES: Readonly<Record<string, string>> = {
   g726: 'adpcm_g726',
   g726le: 'adpcm_g726le',
   mpeg: 'mpegps',
+  real_144: 'ra_144',
+  real_288: 'ra_288',
   s16le: 'pcm_s16le',
   shn: 'shorten',
 };
