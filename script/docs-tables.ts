@@ -4,6 +4,8 @@ import { type CatalogueEntry, errorCatalogue } from 'soundpost-contract/errors';
 import { type Format, formats } from 'soundpost-contract/formats';
 import { type GatewayCatalogueEntry, gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import { Environment } from 'soundpost-kit/settings/environment';
+import { DECODED_CODECS } from 'soundpost-media/command';
+import { LEFT_OUT } from 'soundpost-media/other-files';
 import { containers } from 'soundpost-media/sniff';
 import { z } from 'zod';
 import { routes } from '../src/api/app.ts';
@@ -98,6 +100,71 @@ const READABLE: Readonly<
   mpegts: ['MPEG transport stream, also of cameras (AVCHD) and Blu-ray', ['ts', 'mts', 'm2ts']],
   matroska: ['Matroska, WebM', ['mkv', 'mka', 'webm'], ['webm']],
 };
+
+/** The codecs that are decoded, by what they are. */
+export function codecTable(): string {
+  const codecs = [...DECODED_CODECS].filter((codec) => !codec.startsWith('lib') && !COVERS.has(codec));
+  const rows = SOUND_CODECS.map(([title, pattern]) => ({
+    title,
+    names: codecs.filter((codec) => pattern.test(codec)).toSorted(),
+  }));
+  const told = rows.flatMap(({ names }) => names);
+  const untold = codecs.filter((codec) => !told.includes(codec));
+  if (untold.length > 0) throw new Error(`say in script/docs-tables.ts what ${untold.join(', ')} is`);
+  return markdownTable(
+    ['Codec', '`tracks[].codec`'],
+    rows.map(({ title, names }) => [title, names.map(code).join(', ')]),
+  );
+}
+
+const COVERS: ReadonlySet<string> = new Set(['mjpeg', 'png']);
+
+/** What a codec is, and the names that ffmpeg has for it. */
+const SOUND_CODECS: readonly (readonly [title: string, names: RegExp])[] = [
+  ['AAC: LC, HE, LD, and xHE with ffmpeg 7.1', /^aac/],
+  ['MP3, also in MPEG-4', /^mp3/],
+  ['MPEG audio of layers I and II', /^mp[12]$/],
+  ['MPEG-4 ALS', /^mp4als$/],
+  ['Opus', /^opus$/],
+  ['Vorbis', /^vorbis$/],
+  ['Speex', /^speex$/],
+  ['FLAC', /^flac$/],
+  ['ALAC', /^alac$/],
+  ['WavPack', /^wavpack$/],
+  ['True Audio', /^tta$/],
+  ["Monkey's Audio", /^ape$/],
+  ["Tom's lossless Audio Kompressor", /^tak$/],
+  ['Shorten', /^shorten$/],
+  ['AC-3, E-AC-3', /^e?ac3$/],
+  ['DTS', /^dts$/],
+  ['Dolby TrueHD, MLP', /^(truehd|mlp)$/],
+  ['SMPTE 302M', /^s302m$/],
+  ['DSD, DST', /^ds[dt]/],
+  ['Musepack', /^musepack/],
+  ['RealAudio: 14.4, 28.8, Cook, Sipro, Lossless', /^(ra_|cook|sipr|ralf)/],
+  ['ATRAC3', /^atrac3$/],
+  ['Windows Media Audio: 1, 2, Pro, Voice, Lossless', /^wma/],
+  ['AMR, narrow and wide band', /^amr/],
+  ['GSM', /^gsm/],
+  ['iLBC, QCELP, G.723.1, TrueSpeech', /^(ilbc|qcelp|g723_1|truespeech)$/],
+  ['ADPCM, also G.722 and G.726', /^adpcm_/],
+  ['QDesign Music 2', /^qdm2$/],
+  ['MACE', /^mace/],
+  ['Nellymoser', /^nellymoser$/],
+  ['PCM', /^pcm_/],
+];
+
+/** Sound that is not read, and why. */
+export function leftOutTable(): string {
+  return markdownTable(
+    ['What stays out', 'Usual extensions', 'Why'],
+    LEFT_OUT.map(({ name, extensions, reason }) => [
+      name,
+      extensions.map((extension) => code(`.${extension}`)).join(', '),
+      reason,
+    ]),
+  );
+}
 
 /** A quality of a lossless format chooses the bit depth (decisions A3). */
 function qualityCells({ quality }: Format): string[] {

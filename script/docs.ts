@@ -12,11 +12,13 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { commandReference } from './command-reference.ts';
 import {
+  codecTable,
   configurationTable,
   containerTable,
   errorTable,
   formatTable,
   gatewayErrorTable,
+  leftOutTable,
   routeTable,
 } from './docs-tables.ts';
 import { flawTable, unbuiltTable, vexDocument } from './ffmpeg-vex.ts';
@@ -42,12 +44,12 @@ const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = 
     transcript: transcriptFieldTable,
     options: optionFieldTable,
     destination: destinationFieldTable,
-    containers: containerTable,
     'voice-message': voiceMessageFieldTable,
   },
   'docs/architecture.md': { imports: importTable, owners: ownerTable },
   'docs/command-line.md': { commands: commandReference },
   'docs/configuration.md': { configuration: configurationTable },
+  'docs/inputs.md': { containers: containerTable, codecs: codecTable, 'left-out': leftOutTable },
   'docs/metrics.md': { metrics: metricTable },
   'docs/performance.md': { performance: performanceTable, machines: machineTable },
   'SECURITY.md': { flaws: flawTable, 'not-built': unbuiltTable },

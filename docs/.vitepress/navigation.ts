@@ -41,6 +41,7 @@ const sections: readonly Section[] = [
       'docs/api.md',
       'packages/client/README.md',
       'packages/media/README.md',
+      'docs/inputs.md',
       'docs/timeline.md',
       'docs/webhooks.md',
       'docs/errors.md',

@@ -8,16 +8,17 @@ import type { FileAccess } from './sandbox.ts';
 
 /**
  * ffmpeg's decoders that a run may open, by family: the audio of the containers that sniff.ts
- * knows. ffmpeg has a hundred more, of games and forgotten software, whose code nobody reviews.
+ * knows. ffmpeg has a hundred more, of games and forgotten software, whose code nobody reviews, and
+ * fixed-point ones that it never prefers.
  */
 export const DECODER_FAMILIES: Readonly<Record<string, string>> = {
   // ISO/IEC 11172-3, 13818-3 and -7, 14496-3
-  mpeg: 'mp1,mp1float,mp2,mp2float,mp3,mp3float,mp3adu,mp3adufloat,mp3on4,mp3on4float,aac,aac_fixed,aac_latm,als',
+  mpeg: 'mp1,mp2,mp3float,mp3on4float,aac,aac_latm,als',
   xiph: 'opus,libopus,vorbis,libvorbis,speex,libspeex,flac',
   // ATSC A/52, ETSI TS 102 114, SMPTE 302M
-  cinema: 'ac3,ac3_fixed,eac3,dca,truehd,mlp,s302m',
+  cinema: 'ac3,eac3,dca,truehd,mlp,s302m',
   lossless: 'alac,wavpack,tta,ape,wmalossless,tak,shorten',
-  dsd: 'dsd_lsbf,dsd_msbf,dsd_lsbf_planar,dsd_msbf_planar,dst',
+  dsd: 'dsd_msbf,dsd_lsbf_planar,dsd_msbf_planar,dst',
   musepack: 'mpc7,mpc8',
   real: 'real_144,real_288,cook,sipr,ralf,atrac3',
   windows:
@@ -25,7 +26,7 @@ export const DECODER_FAMILIES: Readonly<Record<string, string>> = {
   // 3GPP TS 26.071 and 26.171, ITU-T G.722, G.726 and G.723.1
   telephone:
     'amrnb,amrwb,libopencore_amrnb,libopencore_amrwb,gsm,gsm_ms,libgsm,libgsm_ms,ilbc,qcelp,g722,g726,g726le,g723_1',
-  quicktime: 'adpcm_ima_qt,mace3,mace6,qdm2,qdmc',
+  quicktime: 'adpcm_ima_qt,mace3,mace6,qdm2',
   flash: 'adpcm_swf,nellymoser',
   pcm:
     'pcm_alaw,pcm_mulaw,pcm_u8,pcm_s8,pcm_s8_planar,pcm_s16le,pcm_s16be,pcm_s16le_planar,pcm_s16be_planar,pcm_u16le,pcm_u16be,' +
@@ -44,6 +45,8 @@ const CODEC_NAMES: Readonly<Record<string, string>> = {
   g722: 'adpcm_g722',
   g726: 'adpcm_g726',
   g726le: 'adpcm_g726le',
+  mp3float: 'mp3',
+  mp3on4float: 'mp3on4',
   mpc7: 'musepack7',
   mpc8: 'musepack8',
   real_144: 'ra_144',

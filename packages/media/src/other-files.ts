@@ -49,7 +49,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
     begins: ['\x80\0..\x03\x12\x04', 'RSTM\xfe\xff', 'VAGp', 'HCA\0', 'BIK', 'KB2', 'SMK2', 'SMK4'],
   },
   {
-    name: 'Sound of old workstations: IRCAM, NIST SPHERE, 8SVX, PVF',
+    name: 'Sound of old computers: IRCAM, NIST SPHERE, 8SVX, PVF, QDesign Music 1',
     extensions: ['sf', 'nist', 'sph', '8svx', 'pvf'],
     reason: NOBODY,
     begins: ['\x64\xa3.\0', '\0.\xa3\x64', 'NIST_1A', 'FORM....8SVX', 'PVF1', 'PVF2'],
