@@ -1,6 +1,6 @@
 # One image for the three processes; the command says which: api, worker or gateway (or serve, for all of them, with a REDIS_URL).
 # Builds with BuildKit and without. docs/operations.md "Containers" says how to run it, and how its parts are renewed.
-FROM node:24-bookworm-slim AS node
+FROM node:24-trixie-slim AS node
 
 FROM node AS packages
 WORKDIR /app
@@ -53,7 +53,7 @@ COPY --from=flags /app/flags ./
 RUN script/ffmpeg flags
 
 # Without npm, yarn and the headers that are beside Node in its image.
-FROM debian:bookworm-slim AS base
+FROM debian:trixie-slim AS base
 # tini is process 1: it collects orphans of the sandbox, and lets the watchdog of the event loop kill its own process, which the
 # kernel would not let process 1 do.
 RUN apt-get update \

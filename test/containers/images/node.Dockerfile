@@ -1,5 +1,5 @@
-# In place of node:24-bookworm-slim, as far as the project's Dockerfile knows it.
-FROM debian:bookworm-slim
+# In place of node:24-trixie-slim, as far as the project's Dockerfile knows it.
+FROM debian:trixie-slim
 RUN groupadd --gid 1000 node && useradd --uid 1000 --gid node --shell /bin/bash --create-home node
 COPY node /usr/local/bin/node
 COPY npm /usr/local/lib/node_modules/npm
