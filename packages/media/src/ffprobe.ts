@@ -1,7 +1,7 @@
 /** ffprobe's answer about a file, parsed. */
 import { z } from 'zod';
-import { fileArgument, inputGuards } from './command.ts';
-import { blameInput } from './failure.ts';
+import { fileArgument, inputGuards, MAX_STREAMS } from './command.ts';
+import { blameInput, MediaFailure, ToolFailure } from './failure.ts';
 import { type MediaTools, runFfprobe } from './run.ts';
 import type { Container } from './sniff.ts';
 import { textReader } from './tag-text.ts';
@@ -86,6 +86,10 @@ export async function askFfprobe(
       isEstimate: stderr.includes('Estimating duration from bitrate'),
     };
   } catch (error) {
+    if (error instanceof ToolFailure && /exceeds max_streams/.test(error.stderr))
+      throw new MediaFailure('INVALID_VIDEO', `the file has more than ${MAX_STREAMS} streams: keep fewer`, {
+        cause: error,
+      });
     throw signal.aborted
       ? error
       : blameInput(

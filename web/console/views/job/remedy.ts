@@ -105,7 +105,7 @@ const causes: readonly Cause[] = [
   },
   { told: /^the audio is longer than/, remedy: 'Cut the video into shorter ones, and begin a job for each.' },
   {
-    told: /corrupt or not supported|most of the audio could not be decoded/,
+    told: /corrupt or not supported|has more than \d+ streams|most of the audio could not be decoded/,
     remedy: 'See whether the file plays. If it does, convert it with another program and upload that.',
   },
   {
