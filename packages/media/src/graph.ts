@@ -120,7 +120,7 @@ export function filterGraph(
 type Sound = Pick<OutputPlan, 'track' | 'encode'>;
 
 /** Each track that the plans use, once; a mix is one. */
-export function tracksOf(plans: readonly Pick<OutputPlan, 'track'>[]): AudioTrack[] {
+function tracksOf(plans: readonly Pick<OutputPlan, 'track'>[]): AudioTrack[] {
   const tracks = new Map(plans.map(({ track }) => [track.streamIndex, track]));
   return [...tracks.values()];
 }

@@ -1,5 +1,4 @@
 /** The text of tags: old programs wrote it in the character set of their country. */
-import type { Tags } from './ffprobe.ts';
 
 /** Western, Cyrillic, Japanese and Chinese, by TextDecoder's names. */
 type Legacy = 'windows-1252' | 'windows-1251' | 'shift_jis' | 'gbk';
@@ -34,7 +33,10 @@ type ReadText = (bytes: string) => string;
  * @param tags of the file; each character is a byte
  * @param demuxer of the container; most may hold ID3, whose Latin-1 is often something else
  */
-export async function textReader(tags: readonly Tags[], demuxer: string): Promise<ReadText> {
+export async function textReader(
+  tags: readonly Readonly<Record<string, string>>[],
+  demuxer: string,
+): Promise<ReadText> {
   /** The bytes that somebody wrote: ffmpeg has made UTF-8 of those that a file calls Latin-1. */
   const written = (bytes: string): string => {
     const text = unicodeOf(bytes) ?? '';

@@ -59,7 +59,7 @@ interface Packets {
 }
 
 /** RIFF WAVE, by WAVEFORMATEX' format tag. */
-export function wav(tag: number, packets: Packets & { readonly bits?: number }): Buffer {
+function wav(tag: number, packets: Packets & { readonly bits?: number }): Buffer {
   const { rate, channels = 1, bytes, samples, bits = 16, extra = Buffer.alloc(0), payload } = packets;
   const bytesPerSecond = Math.round((rate * bytes) / samples);
   const format = [le(2, tag, channels), le(4, rate, bytesPerSecond), le(2, bytes, bits, extra.length), extra];
@@ -68,7 +68,7 @@ export function wav(tag: number, packets: Packets & { readonly bits?: number }):
 }
 
 /** Apple's Core Audio Format 1.0. */
-export function caf(codec: string, { rate, channels = 1, bytes, samples, extra, payload }: Packets): Buffer {
+function caf(codec: string, { rate, channels = 1, bytes, samples, extra, payload }: Packets): Buffer {
   const description = Buffer.alloc(32);
   description.writeDoubleBE(rate);
   description.write(codec, 8, 'latin1');
@@ -82,7 +82,7 @@ export function caf(codec: string, { rate, channels = 1, bytes, samples, extra, 
 }
 
 /** ISO/IEC 14496-14: one track of packets of one size, by the DecoderSpecificInfo of 14496-3. */
-export function mp4(config: Buffer, { rate, channels = 1, bytes, samples, payload }: Packets): Buffer {
+function mp4(config: Buffer, { rate, channels = 1, bytes, samples, payload }: Packets): Buffer {
   const descriptor = (tag: number, content: Buffer) => Buffer.concat([be(1, tag, content.length), content]);
   const decoder = [hex('4015 000000 00000000 00000000'), descriptor(5, config)];
   const es = [hex('0001 00'), descriptor(4, Buffer.concat(decoder)), descriptor(6, hex('02'))];
