@@ -202,7 +202,10 @@ describe('a stream with audio renditions', () => {
       output: { format: 'probe' },
     }).result;
     expect(outputFile).toBeNull();
-    expect(inputFile).toMatchObject({ duration: expect.any(Number), tracks: [{ index: 0, decodable: true }] });
+    expect(inputFile).toMatchObject({
+      duration: expect.any(Number),
+      tracks: [{ index: 0, decodable: true }],
+    });
   });
 
   it('is one for outputs that ask for it in different words; a transcript of another one fails alone', async () => {
