@@ -5,6 +5,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { decodedSamples, inspect, sampleHash } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { runJob } from '../worker/outputs/outputs-run.ts';
 import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
 import { extract, fileOf, placeStream, samplesOf } from './stream-run.ts';
 import { type StreamServer, serveStreams } from './stream-server.ts';
@@ -194,6 +195,17 @@ describe('a stream with audio renditions', () => {
     const others = [...web.sentBytes].filter(([name]) => /\/[02]\d*\.ts$/.test(name));
     expect(others).toEqual([['renditions/00.ts', 20 * 188]]);
     expect(await samplesOf(around, result)).toBe(await samples('renditions', '1'));
+  });
+
+  it('that is the default is what a probe describes', async () => {
+    const { inputFile, outputFile } = await runJob(around, web.url('renditions/master.m3u8'), {
+      output: { format: 'probe' },
+    }).result;
+    expect(outputFile).toBeNull();
+    expect(inputFile).toMatchObject({
+      duration: expect.any(Number),
+      tracks: [{ index: 0, decodable: true }],
+    });
   });
 
   it('is one for outputs that ask for it in different words; a transcript of another one fails alone', async () => {
