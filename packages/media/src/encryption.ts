@@ -112,7 +112,7 @@ interface Tally {
   isPesScrambled: boolean;
 }
 
-/** By transport_scrambling_control and PES_scrambling_control (ISO/IEC 13818-1), of most packets. */
+/** By transport_scrambling_control and PES_scrambling_control (ISO/IEC 13818-1), most packets. */
 async function scrambledPids(file: FileHandle, sizeBytes: number): Promise<ReadonlySet<number>> {
   const tallies = new Map<number, Tally>();
   const last = Math.max(0, sizeBytes - WINDOW_BYTES);

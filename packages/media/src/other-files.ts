@@ -1,4 +1,4 @@
-/** What a file is that no container was found in, so that a failure names it and says what to do. */
+/** What a file is in which no container was found: a failure names it and says what to do. */
 import { startsWith } from './frame-headers.ts';
 import type { SniffSource } from './sniff.ts';
 
