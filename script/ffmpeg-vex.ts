@@ -31,6 +31,7 @@ const ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
   'decoder imc': ['CVE-2026-125073'],
   'decoder libaribcaption': ['CVE-2026-125210'],
   'decoder magicyuv': ['CVE-2026-8461'],
+  'decoder mp3adu': ['CVE-2026-125072'],
   'decoder mscc': ['CVE-2026-125177'],
   'decoder mvc2': ['CVE-2026-125190'],
   'decoder vble': ['CVE-2026-125067'],

@@ -122,14 +122,16 @@ describe('Job', () => {
         duration: expect.closeTo(1, 1),
         format: 'mkv',
         tracks: [
-          { index: 0, codec: 'aac', language: 'eng', channels: 2, sampleRate: 48_000, default: false },
+          {
+            ...{ index: 0, codec: 'aac', language: 'eng', channels: 2, layout: 'stereo' },
+            ...{ sampleRate: 48_000, default: false, decodable: true, encrypted: false },
+          },
           {
             index: 1,
             codec: 'mp3',
             language: expect.stringMatching(/^(deu|ger|de)$/),
-            channels: 1,
-            sampleRate: 44_100,
-            default: true,
+            ...{ channels: 1, layout: 'mono', sampleRate: 44_100, default: true },
+            ...{ decodable: true, encrypted: false },
           },
         ],
       },

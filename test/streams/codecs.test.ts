@@ -2,7 +2,7 @@
 // @module-tag quick-ffmpeg
 import { createCipheriv } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { decodedSamples, sampleHash } from 'soundpost-testing/oracle';
+import { apartDb, decodedSamples, SAME_DB, trackSamples } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
@@ -56,7 +56,7 @@ const linesOf = async (name: string) => (await readFile(folder.at(`${name}/index
 
 it.each(['ac3-ts', 'eac3-fmp4'])('%s', async (name) => {
   const result = await extract(around, web.url(`${name}/index.m3u8`), WAV);
-  expect(await samplesOf(around, result)).toBe(await sampleHash(list(name)));
+  expect(apartDb(await samplesOf(around, result), await trackSamples(list(name)))).toBeLessThan(SAME_DB);
 });
 
 it('an encrypted header of fMP4', async () => {
@@ -74,7 +74,7 @@ it('an encrypted header of fMP4', async () => {
   const text = lines.join('\n').replace('#EXT-X-MAP', `${tag}\n#EXT-X-MAP`);
   web.texts.set('encrypted/index.m3u8', text);
   const result = await extract(around, web.url('encrypted/index.m3u8'), WAV);
-  expect(await samplesOf(around, result)).toBe(await sampleHash(list('fmp4')));
+  expect(apartDb(await samplesOf(around, result), await trackSamples(list('fmp4')))).toBeLessThan(SAME_DB);
 });
 
 it('byte ranges without an offset go on where the one before ended', async () => {
@@ -88,7 +88,9 @@ it('byte ranges without an offset go on where the one before ended', async () =>
   web.texts.set('one-file/follow.m3u8', text.join('\n'));
   web.requests.length = 0;
   const result = await extract(around, web.url('one-file/follow.m3u8'), WAV);
-  expect(await samplesOf(around, result)).toBe(await sampleHash(list('one-file')));
+  expect(apartDb(await samplesOf(around, result), await trackSamples(list('one-file')))).toBeLessThan(
+    SAME_DB,
+  );
 });
 
 it('a number of the first segment that no double holds is an IV', async () => {
@@ -111,7 +113,7 @@ it('a number of the first segment that no double holds is an IV', async () => {
     );
   web.texts.set('numbered/index.m3u8', text);
   const result = await extract(around, web.url('numbered/index.m3u8'), WAV);
-  expect(await samplesOf(around, result)).toBe(await sampleHash(list('ts')));
+  expect(apartDb(await samplesOf(around, result), await trackSamples(list('ts')))).toBeLessThan(SAME_DB);
 });
 
 it('sound with another rate and other channels behind a discontinuity of a transport stream follows what comes before', async () => {

@@ -1,7 +1,7 @@
 /** Presentations of DASH as ffmpeg makes them, in every form of address that the standard has. */
 // @module-tag quick-ffmpeg
 import { readdir, readFile } from 'node:fs/promises';
-import { decodedSamples, inspect, sampleHash } from 'soundpost-testing/oracle';
+import { apartDb, decodedSamples, inspect, SAME_DB, trackSamples } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Made } from '../jobs/job-result.ts';
@@ -78,6 +78,15 @@ async function filesOf(name: string, stream: number, most?: number): Promise<str
   return `concat:${files.map((file) => `${places.get(name)}/${file}`).join('|')}`;
 }
 
+/** ffmpeg 7 leaves the encoder's delay out, as the edit list says; 5 plays it, in fragments. */
+const DELAY_SAMPLES = 1024;
+
+function expectSame(got: Buffer, wanted: Buffer): void {
+  const more = wanted.length - got.length;
+  expect([0, DELAY_SAMPLES * 4]).toContain(more);
+  expect(apartDb(got, wanted.subarray(more))).toBeLessThan(SAME_DB);
+}
+
 const manifest = (name: string) => readFile(folder.at(`${name}/index.mpd`), 'utf8');
 
 describe('the sound of a presentation is fetched without its pictures', () => {
@@ -91,7 +100,7 @@ describe('the sound of a presentation is fetched without its pictures', () => {
     const result = await extract(around, web.url(`${name}/index.mpd`), WAV);
     expect(result.inputFile).toMatchObject({ name: 'index.mpd', format: 'mp4' });
     expect(result.inputFile.duration).toBeCloseTo(SECONDS, 0);
-    expect(await samplesOf(around, result)).toBe(await sampleHash(await filesOf(files, 1, chunks)));
+    expectSame(await samplesOf(around, result), await trackSamples(await filesOf(files, 1, chunks)));
     const pictures = [...web.sentBytes.keys()].filter((path) => path.includes('stream0'));
     expect(pictures).toEqual([]);
   });
@@ -120,7 +129,7 @@ describe('the sound of a presentation is fetched without its pictures', () => {
         .replaceAll('<S t="0"', `<S t="${zero}"`),
     );
     const result = await extract(around, web.url('times/index.mpd'), WAV);
-    expect(await samplesOf(around, result)).toBe(await sampleHash(await filesOf('timeline', 1)));
+    expectSame(await samplesOf(around, result), await trackSamples(await filesOf('timeline', 1)));
   });
 
   it('SegmentBase: one file is fetched as any file', async () => {
@@ -130,21 +139,21 @@ describe('the sound of a presentation is fetched without its pictures', () => {
     );
     web.texts.set('ranges/base.mpd', text);
     const result = await extract(around, web.url('ranges/base.mpd'), WAV);
-    expect(await samplesOf(around, result)).toBe(await sampleHash(await filesOf('timeline', 1)));
+    expectSame(await samplesOf(around, result), await trackSamples(await filesOf('timeline', 1)));
     expect([...web.sentBytes.keys()].filter((path) => path.includes('stream0'))).toEqual([]);
   });
 
   it('WebM', async () => {
     const result = await extract(around, web.url('webm/index.mpd'), { ...WAV, sampleRate: 48000 });
     expect(result.inputFile.format).toBe('webm');
-    expect(await samplesOf(around, result)).toBe(await sampleHash(await filesOf('webm', 0)));
+    expectSame(await samplesOf(around, result), await trackSamples(await filesOf('webm', 0)));
   });
 
   it('a BaseURL is what the addresses are relative to', async () => {
     const text = (await manifest('list')).replace('<Period', `<BaseURL>${web.url('list/')}</BaseURL><Period`);
     web.texts.set('elsewhere.mpd', text);
     const result = await extract(around, web.url('elsewhere.mpd'), WAV);
-    expect(await samplesOf(around, result)).toBe(await sampleHash(await filesOf('timeline', 1)));
+    expectSame(await samplesOf(around, result), await trackSamples(await filesOf('timeline', 1)));
   });
 });
 
@@ -155,7 +164,7 @@ function largestDifference(a: Float32Array, b: Float32Array): number {
 describe('of several sets', () => {
   it('the first is the one where none is asked for', async () => {
     const result = await extract(around, web.url('languages/index.mpd'), WAV);
-    expect(await samplesOf(around, result)).toBe(await sampleHash(await filesOf('languages', 0)));
+    expectSame(await samplesOf(around, result), await trackSamples(await filesOf('languages', 0)));
   });
 
   it('an encrypted one is passed over where none is asked for', async () => {
@@ -164,7 +173,7 @@ describe('of several sets', () => {
     const mark = '<ContentProtection schemeIdUri="urn:mpeg:dash:mp4protection:2011" value="cenc"/>';
     web.texts.set('languages/drm.mpd', text.slice(0, end) + mark + text.slice(end));
     const result = await extract(around, web.url('languages/drm.mpd'), WAV);
-    expect(await samplesOf(around, result)).toBe(await sampleHash(await filesOf('languages', 1)));
+    expectSame(await samplesOf(around, result), await trackSamples(await filesOf('languages', 1)));
     await expect(extract(around, web.url('languages/drm.mpd'), { ...WAV, track: 0 })).rejects.toMatchObject({
       code: 'INVALID_VIDEO',
       details: expect.stringMatching(/^encrypted: /),
@@ -187,7 +196,7 @@ describe('of several sets', () => {
       { name: 'words', format: 'transcript', track: 'de' },
       { name: 'other', format: 'transcript', track: 'en' },
     ]);
-    expect(await samplesOf(around, made)).toBe(await sampleHash(await filesOf('languages', 1)));
+    expectSame(await samplesOf(around, made), await trackSamples(await filesOf('languages', 1)));
     expect(made.otherFiles?.map(({ sha256 }) => sha256)).toEqual([made.outputFile.sha256]);
     expect(made.transcripts?.map(({ name, notMade }) => [name, notMade])).toEqual([
       ['words', undefined],
@@ -234,7 +243,9 @@ describe('the presentation has a clock', () => {
     const part = await decodedSamples(await filesOf('timeline', 1), 48_000);
     const got = await decodedSamples(await fileOf(around, result), 48_000);
     expect(got.length / 48_000).toBeCloseTo(SECONDS + 1 + part.length / 48_000, 1);
-    const begins = (SECONDS + 1) * 48_000;
+    const more = (SECONDS + 1) * 48_000 + part.length - got.length;
+    expect([0, DELAY_SAMPLES]).toContain(more);
+    const begins = (SECONDS + 1) * 48_000 - more;
     const differences = part
       .slice(2048)
       .map((sample, at) => Math.abs(sample - (got[begins + 2048 + at] ?? 9)));
@@ -287,8 +298,8 @@ describe('the presentation has a clock', () => {
       for (const [from, seconds] of parts) {
         // Where a part begins depends on the borders of its fragments; what is less than 40 ms from its place is not moved.
         const middle = got.subarray((at + 1) * 48_000, (at + 1) * 48_000 + 4_000);
-        const differences = Array.from({ length: 5_000 }, (_, nth) => {
-          const begin = (from + 1) * 48_000 + nth - 2_500;
+        const differences = Array.from({ length: 8_000 }, (_, nth) => {
+          const begin = (from + 1) * 48_000 + nth - 4_000;
           return largestDifference(middle, whole.subarray(begin, begin + middle.length));
         });
         expect(Math.min(...differences), `from ${from}`).toBeLessThan(1e-2);
@@ -310,7 +321,7 @@ describe('the presentation has a clock', () => {
     const whole = `concat:${names.map((name) => `${places.get('mp2t')}/${name}`).join('|')}`;
     const result = await extract(around, web.url('mp2t/index.mpd'), WAV);
     expect(result.inputFile.format).toBe('mpegts');
-    expect(await samplesOf(around, result)).toBe(await sampleHash(whole));
+    expect(apartDb(await samplesOf(around, result), await trackSamples(whole))).toBeLessThan(SAME_DB);
     web.texts.set('mp2t/late.mpd', list(start - 3));
     const late = await extract(around, web.url('mp2t/late.mpd'), WAV);
     expect(late.outputFile.timeline.filledSeconds).toBeCloseTo(3, 1);

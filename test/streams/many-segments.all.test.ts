@@ -1,6 +1,6 @@
 /** A stream of 5,000 segments. */
 import { mkdir, readdir } from 'node:fs/promises';
-import { ffmpeg, sampleHash } from 'soundpost-testing/oracle';
+import { apartDb, ffmpeg, SAME_DB, trackSamples } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeSurroundings, type Surroundings } from '../worker/worker-fixture.ts';
@@ -46,6 +46,8 @@ it('is that many requests over few connections, and every sample', async () => {
   expect(web.requests).toHaveLength(files.length + 1);
   expect(new Set(web.requests).size).toBe(files.length + 1);
   expect(web.peakConnections).toBeLessThanOrEqual(16);
-  expect(await samplesOf(around, result)).toBe(await sampleHash(web.url('many/index.m3u8')));
+  expect(
+    apartDb(await samplesOf(around, result), await trackSamples(web.url('many/index.m3u8'))),
+  ).toBeLessThan(SAME_DB);
   expect(around.left()).toEqual([]);
 }, 300_000);

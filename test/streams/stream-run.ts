@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cachedFolder } from 'soundpost-testing/media-cache';
-import { ffmpeg, sampleHash } from 'soundpost-testing/oracle';
+import { ffmpeg, trackSamples } from 'soundpost-testing/oracle';
 import type { MediaFolder } from 'soundpost-testing/sources';
 import { ExtractPayload } from '../../src/jobs/payloads.ts';
 import { runExtraction } from '../../src/worker/extraction.ts';
@@ -52,9 +52,9 @@ export function fileOf(around: Surroundings, { outputFile }: Made): Promise<stri
   return around.storage.localCopy(outputFile.storageKey, around.folder);
 }
 
-/** MD5 of the samples of a job's result. The format has to be lossless. */
-export async function samplesOf(around: Surroundings, result: Made): Promise<string> {
-  return sampleHash(await fileOf(around, result));
+/** The samples of a job's result. The format has to be lossless. */
+export async function samplesOf(around: Surroundings, result: Made): Promise<Buffer> {
+  return trackSamples(await fileOf(around, result));
 }
 
 /**

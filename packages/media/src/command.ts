@@ -85,8 +85,8 @@ export interface CommandOutput {
 
 export interface Command {
   readonly inputs: readonly CommandInput[];
-  /** A filter graph whose output pads the outputs map. */
-  readonly graph?: string;
+  /** Filter graphs whose output pads the outputs map. */
+  readonly graphs?: readonly string[];
   readonly outputs: readonly CommandOutput[];
 }
 
@@ -167,9 +167,13 @@ export function composeArguments(command: Command): string[] {
         ...partOf(input),
       );
   }
-  if (command.graph !== undefined) composer.complexFilter(command.graph);
-  for (const output of command.outputs) {
+  const [graph, ...others] = command.graphs ?? [];
+  if (graph !== undefined) composer.complexFilter(graph);
+  // fluent-ffmpeg knows one graph; the option may stand with any output's.
+  const beside = others.flatMap((other) => ['-filter_complex', other]);
+  for (const [nth, output] of command.outputs.entries()) {
     composer.output(output.file === undefined ? '-' : fileArgument(output.file));
+    if (nth === 0 && beside.length > 0) composer.outputOptions(...beside);
     composer.outputOptions(...output.options, '-threads', '1', '-f', output.muxer);
   }
   return (composer as unknown as ArgumentComposer)._getArguments();

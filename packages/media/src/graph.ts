@@ -74,13 +74,15 @@ export function clockNumbers(plans: readonly Pick<OutputPlan, 'track' | 'trim'>[
 /**
  * Each track, decoded once, on the source's clock; each branch cuts it and fills or closes gaps.
  * @param heard plans of the branches' tracks and parts that are measured: {@link hearingChains}
- * @returns a graph with an output pad `[out0]`, `[out1]` … for each branch.
+ * @returns a graph for each track: ffmpeg 7 aborts if one of a graph's inputs ends and has nothing to
+ * do with what the others are read for. Together they have an output pad `[out0]`, `[out1]` … for
+ * each branch.
  */
-export function filterGraph(
+export function filterGraphs(
   decoded: Decoded,
   branches: readonly Branch[],
   heard: readonly Planned[] = [],
-): string {
+): string[] {
   const clocks = clockNumbers([...branches.map(({ plan }) => plan), ...heard]);
   const isUniform = decoded.uniform !== undefined;
   const legs = branches.map((branch, index) => {
@@ -89,8 +91,8 @@ export function filterGraph(
     const filters = [...cut, RESTAMP, ...branchFilters(branch, isUniform)];
     return { index, leg: filters.join(',') };
   });
-  const chains: string[] = [];
-  for (const track of tracksOf(branches.map(({ plan }) => plan))) {
+  return tracksOf(branches.map(({ plan }) => plan)).map((track) => {
+    const chains: string[] = [];
     const ofTrack = legs.filter(({ index }) => branches[index]?.plan.track.streamIndex === track.streamIndex);
     const numbers = [...new Set(ofTrack.map(({ index }) => clocks[index] ?? 0))];
     const labels = isUniform ? [] : labelFilters(track);
@@ -113,8 +115,8 @@ export function filterGraph(
       chains.push(...ofClock.map(({ index, leg }, place) => `${pads[place]}${leg}[out${index}]`));
       for (const ear of ears) chains.push(...hearingChains(ear, number, trimFilters(trim), heardOfClock));
     }
-  }
-  return chains.join(';');
+    return chains.join(';');
+  });
 }
 
 type Sound = Pick<OutputPlan, 'track' | 'encode'>;
@@ -134,15 +136,14 @@ export function sourcesOf(plans: readonly Pick<OutputPlan, 'track'>[]): AudioTra
  * Each track of the file at its own rate, with the most channels that a plan takes, mixed down
  * without a limiter. Its filters keep no state, so they may be rebuilt at any frame. Earlier audio
  * moves to second 0, as in {@link clockFilter}.
- * @returns a graph with an output pad for each track, in the order of {@link sourcesOf}
+ * @returns a graph for each track, with output pads in the order of {@link sourcesOf}
  */
-export function uniformGraph(plans: readonly Sound[], untilSeconds: number): string {
+export function uniformGraphs(plans: readonly Sound[], untilSeconds: number): string[] {
   // The first frame behind that end too: it shows how far a gap before it reaches.
   const until = `aselect='isnan(prev_pts)+lt(prev_pts*TB,${untilSeconds})'`;
-  const chains = sourcesOf(plans).map(
+  return sourcesOf(plans).map(
     (track, nth) => `[0:${track.streamIndex}]${until},${uniformFilters(plans, track)}[out${nth}]`,
   );
-  return chains.join(';');
 }
 
 function uniformFilters(plans: readonly Sound[], track: AudioTrack): string {

@@ -5,8 +5,8 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { accessOf, type Command, type CommandInput, composeArguments } from './command.ts';
-import { blameInput, MediaFailure } from './failure.ts';
-import { mixGraph, sourcesOf, type UniformStreams, uniformGraph } from './graph.ts';
+import { blameInput, MediaFailure, ToolFailure } from './failure.ts';
+import { mixGraph, sourcesOf, type UniformStreams, uniformGraphs } from './graph.ts';
 import { uniformBytes } from './output-size.ts';
 import type { OutputPlan } from './plan.ts';
 import type { AudioTrack, Probe } from './probe.ts';
@@ -53,6 +53,25 @@ class SoundChanged extends Error {
   override readonly name = 'SoundChanged';
 }
 
+/** An output got no sample: ffmpeg 7 ends with an error then, 5 wrote an empty file. */
+export class EmptyOutputs extends MediaFailure {
+  /** Their numbers in the command. */
+  readonly outputs: readonly number[];
+
+  constructor(outputs: readonly number[], options: { cause: unknown }) {
+    super('EXTRACTION_FAILED', 'there is no audio in what was asked for', options);
+    this.outputs = outputs;
+  }
+}
+
+const EMPTY_OUTPUT = /^\[aost#(\d+):\d+\S* @ \w+\] Could not open encoder before EOF$/gm;
+
+function emptyOutputs(error: unknown): EmptyOutputs | undefined {
+  if (!(error instanceof ToolFailure)) return undefined;
+  const numbers = [...error.stderr.matchAll(EMPTY_OUTPUT)].map(([, output]) => Number(output));
+  return numbers.length === 0 ? undefined : new EmptyOutputs(numbers, { cause: error });
+}
+
 /** The source as an input of ffmpeg. */
 export function inputOf({ input, probe }: Pick<Job, 'input' | 'probe'>): CommandInput {
   return { file: input, demuxer: probe.container.demuxer, zeroSeconds: probe.zeroSeconds };
@@ -65,7 +84,7 @@ export function inputsOf(job: Pick<Job, 'input' | 'probe' | 'uniform'>): Command
 
 /**
  * Runs a command over the input, and blames a failure on it unless this machine caused it.
- * @throws {SoundChanged} when the graph was rebuilt, unless the run takes that
+ * @throws {SoundChanged} when the graph was rebuilt, unless the run takes that; {EmptyOutputs}
  */
 export async function runOnInput(
   { tools, signal, wallLimitMs, maxOutputBytes, takesChanges = false, probe }: MediaRun,
@@ -74,7 +93,7 @@ export async function runOnInput(
   onStdout?: (chunk: Buffer) => void,
 ): Promise<{ stderr: string; outSeconds: number | undefined }> {
   const changed = new AbortController();
-  const isWatched = command.graph !== undefined && !takesChanges;
+  const isWatched = command.graphs !== undefined && !takesChanges;
   try {
     const { stderr, lastProgress } = await runFfmpeg(tools, composeArguments(command), {
       signal: isWatched ? AbortSignal.any([signal, changed.signal]) : signal,
@@ -91,11 +110,12 @@ export async function runOnInput(
   } catch (error) {
     throw signal.aborted || error instanceof SoundChanged
       ? error
-      : blameInput(
-          error,
-          'EXTRACTION_FAILED',
-          `${soundOf(command, probe)} cannot be processed; convert the file with another program first`,
-        );
+      : (emptyOutputs(error) ??
+          blameInput(
+            error,
+            'EXTRACTION_FAILED',
+            `${soundOf(command, probe)} cannot be processed; convert the file with another program first`,
+          ));
   }
 }
 
@@ -142,13 +162,13 @@ async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise
     { ...job, takesChanges: true },
     sourcesOf(plans),
     plans,
-    uniformGraph(plans, uniformEnd(job, plans)),
+    uniformGraphs(plans, uniformEnd(job, plans)),
   );
 }
 
 /** The same with a mix of tracks as what is decoded, made once for all plans that take it. */
 export async function withMix(job: Job, mix: AudioTrack, plans: readonly OutputPlan[]): Promise<Job> {
-  return decodedFirst(job, [mix], plans, mixGraph(job, mix, plans));
+  return decodedFirst(job, [mix], plans, [mixGraph(job, mix, plans)]);
 }
 
 /** Decodes what a graph makes into one file, of which plans are made instead of the source. */
@@ -156,7 +176,7 @@ async function decodedFirst(
   job: Job,
   tracks: readonly AudioTrack[],
   plans: readonly OutputPlan[],
-  graph: string,
+  graphs: readonly string[],
 ): Promise<Job> {
   const streams = tracks.map(({ streamIndex }) => streamIndex);
   const file = join(job.scratch, `decoded${streams.join('_')}.mov`);
@@ -169,7 +189,7 @@ async function decodedFirst(
     { ...job, maxOutputBytes },
     {
       inputs: inputsOf(job),
-      graph,
+      graphs,
       outputs: [
         {
           file,

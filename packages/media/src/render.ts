@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import type { Command } from './command.ts';
 import { MediaFailure } from './failure.ts';
 import { decodedFrom } from './graph.ts';
-import { type Job, runOnInput } from './input-run.ts';
+import { EmptyOutputs, type Job, runOnInput } from './input-run.ts';
 import { type Heard, heardOf, UNHEARD } from './mixing.ts';
 import type { OutputPlan } from './plan.ts';
 import { isPiped, type Rendition, renditionCommand } from './rendition.ts';
@@ -60,12 +60,13 @@ export async function render(
   const takePcm = (pcm: Buffer): void => {
     for (const each of peaks) each?.push(pcm);
   };
-  const { stderr, outSeconds } = await runOnInput(
-    job,
-    command,
-    onSeconds,
-    renditions.some(isPiped) ? takePcm : undefined,
-  );
+  const running = runOnInput(job, command, onSeconds, renditions.some(isPiped) ? takePcm : undefined);
+  const ran = await running.catch(emptyOf);
+  if (ran instanceof EmptyOutputs) {
+    const isEmpty = renditions.map((_, nth) => ran.outputs.includes(places[nth]?.output ?? nth));
+    return renderBeside(job, renditions, isEmpty, onSeconds);
+  }
+  const { stderr, outSeconds } = ran;
   // For several files it is the end of the longest.
   const endSeconds = renditions.length === 1 ? outSeconds : undefined;
   const files: RenderedFile[] = [];
@@ -92,6 +93,38 @@ export async function render(
     files.push({ ...file, ...onClock, ...heard, isInForm: form.isInForm });
   }
   return files;
+}
+
+function emptyOf(error: unknown): EmptyOutputs {
+  if (error instanceof EmptyOutputs) return error;
+  throw error;
+}
+
+/** Makes the others again. Silence has no words, so that a transcript may be empty. */
+async function renderBeside(
+  job: Job,
+  renditions: readonly Rendition[],
+  isEmpty: readonly boolean[],
+  onSeconds: (seconds: number) => void,
+): Promise<RenderedFile[]> {
+  for (const [nth, { plan }] of renditions.entries()) {
+    if (isEmpty[nth] && plan.formatName !== 'transcript') throw emptiness(plan);
+  }
+  const others = renditions.filter((_, nth) => !isEmpty[nth]);
+  const made = others.length === 0 ? [] : await render(job, others, onSeconds);
+  const empty = {
+    sizeBytes: 0,
+    ...NOTHING,
+    sourceSeconds: null,
+    filledSeconds: 0,
+    gapSeconds: 0,
+    ...UNHEARD,
+  };
+  return renditions.flatMap((rendition, nth): RenderedFile[] =>
+    isEmpty[nth]
+      ? [{ path: rendition.path, ...empty, isInForm: true }]
+      : made.slice(others.indexOf(rendition), others.indexOf(rendition) + 1),
+  );
 }
 
 function isVoice({ plan }: Rendition): boolean {

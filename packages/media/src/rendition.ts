@@ -1,6 +1,6 @@
 /** The command that makes the files of a source in one run. */
 import type { Command, CommandOutput } from './command.ts';
-import { type Branch, clockNumbers, filterGraph, type Gain, leadFilter, stretchFilters } from './graph.ts';
+import { type Branch, clockNumbers, filterGraphs, type Gain, leadFilter, stretchFilters } from './graph.ts';
 import { inputsOf, type Job } from './input-run.ts';
 import { writeMetadata } from './metadata.ts';
 import type { OutputPlan } from './plan.ts';
@@ -89,7 +89,7 @@ export async function renditionCommand(
   const clocks = clockNumbers(branches.map(({ plan }) => plan));
   const places = placed.map(({ output, branch }) => ({ output, clock: clocks[branch ?? 0] ?? 0 }));
   if (branches.length === 0) return { inputs, outputs, places };
-  return { inputs, outputs, places, graph: filterGraph(job, branches, heard) };
+  return { inputs, outputs, places, graphs: filterGraphs(job, branches, heard) };
 }
 
 /** Whether it is made of PCM from standard output, instead of a file. */

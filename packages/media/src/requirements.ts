@@ -2,7 +2,7 @@
 import { FormatName, qualities } from 'soundpost-contract/formats';
 import { OutputRequest, TranscriptRequest } from 'soundpost-contract/output-request';
 import { DECODER_FAMILIES } from './command.ts';
-import { filterGraph, mixGraph, stretchFilters, uniformGraph } from './graph.ts';
+import { filterGraphs, mixGraph, stretchFilters, uniformGraphs } from './graph.ts';
 import { UNIFORM_ENCODER, UNIFORM_MUXER } from './input-run.ts';
 import { ebur128 } from './loudness/measure.ts';
 import { type OutputPlan, planAny, planOutput } from './plan.ts';
@@ -109,7 +109,7 @@ export function requirements(): Requirements {
     filters: distinct([
       ...plans.flatMap(filtersOf),
       ...filtersIn(mixGraph({}, mix.track, [mix])),
-      ...filtersIn(uniformGraph([mix], 1)),
+      ...uniformGraphs([mix], 1).flatMap(filtersIn),
     ]),
     protocols: PROTOCOLS,
     decoders: Object.fromEntries(
@@ -125,12 +125,12 @@ function filtersOf(plan: OutputPlan): string[] {
   const stretched = stretchFilters({ startSample: 1, endSample: null });
   const wanted = { ...plan, timeline: 'source' } as const;
   const gain = { gainDb: 1, ceilingDbtp: -1 };
-  const graph = filterGraph(
+  const graphs = filterGraphs(
     {},
     [[ebur128('true')], [stretched]].map((last) => ({ plan: wanted, gain, last })),
     [wanted],
   );
-  return filtersIn(graph);
+  return graphs.flatMap(filtersIn);
 }
 
 function filtersIn(graph: string): string[] {

@@ -1,7 +1,7 @@
 /** Whether a file is what was requested, and another one where it is not. */
 
 import type { CommandInput } from './command.ts';
-import { AS_IT_IS, filterGraph } from './graph.ts';
+import { AS_IT_IS, filterGraphs } from './graph.ts';
 import { inputOf, inputsOf, type Job, runOnInput } from './input-run.ts';
 import { ofChannel } from './mixing.ts';
 import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
@@ -225,7 +225,7 @@ async function wholeClock(job: Job, plan: OutputPlan): Promise<Clock> {
     job,
     {
       inputs: inputsOf(job),
-      graph: filterGraph(job, [{ plan: whole, gain: AS_IT_IS, last: [] }]),
+      graphs: filterGraphs(job, [{ plan: whole, gain: AS_IT_IS, last: [] }]),
       outputs: [{ muxer: 'null', options: ['-map', '[out0]'] }],
     },
     () => {},

@@ -4,7 +4,7 @@ import { composeArguments } from '../src/command.ts';
 it('puts every guard in front of the input that it guards, names files as files, and splits nothing', () => {
   const args = composeArguments({
     inputs: [{ file: '/work space/a:b.mp4', demuxer: 'mov' }],
-    graph: '[0:1]anull[out0]',
+    graphs: ['[0:1]anull[out0]', '[0:2]anull[out1]'],
     outputs: [
       {
         file: '/work space/out.mp3',
@@ -28,5 +28,9 @@ it('puts every guard in front of the input that it guards, names files as files,
   }
   expect(args[args.indexOf('-i') + 1]).toBe('file:/work space/a:b.mp4');
   expect(args).toContain('comment=Cover (front)');
+  expect(args.filter((_, nth) => args[nth - 1] === '-filter_complex')).toEqual([
+    '[0:1]anull[out0]',
+    '[0:2]anull[out1]',
+  ]);
   expect(args.at(-1)).toBe('file:/work space/out.mp3');
 });

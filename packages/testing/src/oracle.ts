@@ -187,13 +187,25 @@ export async function decodedSamples(file: string, sampleRate: number): Promise<
   return new Float32Array(stdout.buffer.slice(stdout.byteOffset, stdout.byteOffset + stdout.length));
 }
 
-/** MD5 of a track's samples as 16-bit PCM, of a file or of a stream at a URL. */
-export async function sampleHash(input: string, map = '0:a:0'): Promise<string> {
+/** A track's samples as 16-bit PCM, of a file or of a stream at a URL. */
+export async function trackSamples(input: string, map = '0:a:0'): Promise<Buffer> {
   const pcm = await pcmOf(input);
-  if (pcm !== null) return `MD5=${createHash('md5').update(pcm.data).digest('hex')}`;
-  const to = ['-map', map, '-c:a', 'pcm_s16le', '-f', 'md5', '-'];
-  const { stdout } = await ask('ffmpeg', '-v', 'error', '-i', input, ...to);
-  return stdout.toString().trim();
+  if (pcm !== null) return pcm.data;
+  const to = ['-map', map, '-c:a', 'pcm_s16le', '-f', 's16le', '-'];
+  return (await ask('ffmpeg', '-v', 'error', '-i', input, ...to)).stdout;
+}
+
+/** As far apart as two versions of a lossy decoder may be, dB below full scale. */
+export const SAME_DB = -90;
+
+/** How far apart the samples of two tracks are; Infinity if one is longer. */
+export function apartDb(one: Buffer, other: Buffer): number {
+  if (one.length !== other.length) return Number.POSITIVE_INFINITY;
+  let sum = 0;
+  for (let at = 0; at + 1 < one.length; at += 2) {
+    sum += ((one.readInt16LE(at) - other.readInt16LE(at)) / 32_768) ** 2;
+  }
+  return 10 * Math.log10(sum / (one.length / 2));
 }
 
 export async function measureLoudness(file: string): Promise<{ lufs: number; truePeakDbtp: number }> {

@@ -82,13 +82,6 @@ export const FLAWS: readonly Flaw[] = [
     unreachable: 'no HEVC is written',
   },
   {
-    id: 'CVE-2026-125072',
-    part: 'decoder mp3adu',
-    does: 'crashes, by a packet of 268 MB',
-    fixed: 'never',
-    unreachable: NO_LARGE_BUFFER,
-  },
-  {
     id: 'CVE-2026-125102',
     part: 'decoder tak',
     does: "puts the run's own memory into the sound",

@@ -1,10 +1,10 @@
 /** Runs that measure loudness and peaks (ITU-R BS.1770, by ffmpeg's ebur128). */
 import { stat } from 'node:fs/promises';
-import { AS_IT_IS, type Branch, filterGraph, type Gain } from '../graph.ts';
-import { inputsOf, type Job, runOnInput } from '../input-run.ts';
+import { AS_IT_IS, type Branch, filterGraphs, type Gain } from '../graph.ts';
+import { EmptyOutputs, inputsOf, type Job, runOnInput } from '../input-run.ts';
 import { type Heard, heardOf } from '../mixing.ts';
 import type { OutputPlan } from '../plan.ts';
-import { clockOf, demuxerOf } from '../render.ts';
+import { clockOf, demuxerOf, emptiness } from '../render.ts';
 import type { LevelledPcm, Rendition } from '../rendition.ts';
 import { loudnessSummary } from '../tool-output.ts';
 
@@ -27,7 +27,9 @@ export async function measureTrack(
 ): Promise<{ measured: MeasuredLoudness; heard: readonly Heard[] }> {
   const [plan] = plans;
   const branch = { plan, gain: AS_IT_IS, last: [ebur128('sample')] };
-  const { measured, stderr } = await runTrack(job, branch, plans, null, onSeconds);
+  const { measured, stderr } = await runTrack(job, branch, plans, null, onSeconds).catch((error: unknown) => {
+    throw error instanceof EmptyOutputs ? emptiness(plan) : error;
+  });
   return { measured, heard: plans.map((each) => heardOf(each, stderr, 0)) };
 }
 
@@ -63,7 +65,7 @@ async function runTrack(
     job,
     {
       inputs: inputsOf(job),
-      graph: filterGraph(job, [branch], heard),
+      graphs: filterGraphs(job, [branch], heard),
       outputs: [
         path === null
           ? { muxer: 'null', options: bound }

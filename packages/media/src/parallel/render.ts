@@ -5,7 +5,7 @@
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Job, runOnInput } from '../input-run.ts';
+import { EmptyOutputs, type Job, runOnInput } from '../input-run.ts';
 import { type Heard, heardOf, UNHEARD } from '../mixing.ts';
 import { isLight } from '../plan.ts';
 import { clockOf, measureRendition, type RenderedFile, render } from '../render.ts';
@@ -231,7 +231,11 @@ async function encodePart(
   // ffmpeg reports a run's longest file. Others begin at second 0 and may end before the part.
   const begin = stretch.startSample / rendition.plan.encode.sampleRate;
   const ahead = beside.some(({ plan }) => (plan.expectedSeconds ?? 0) > begin) ? begin : 0;
-  const { stderr } = await runOnInput(job, command, (reached) => onSeconds(Math.max(0, reached - ahead)));
+  const { stderr } = await runOnInput(job, command, (reached) =>
+    onSeconds(Math.max(0, reached - ahead)),
+  ).catch((error: unknown) => {
+    throw error instanceof EmptyOutputs ? new Unjoinable('a part holds no audio') : error;
+  });
   const { samples = 0 } = outputStatistics(stderr, 0) ?? {};
   // The container promised more than there is; the single pass reports that.
   if (samples === 0) throw new Unjoinable('a part holds no audio');

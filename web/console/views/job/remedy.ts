@@ -95,11 +95,19 @@ const causes: readonly Cause[] = [
       'It is no video or audio. Choose another file; an address must lead to the file itself, not to a page that shows it.',
   },
   {
+    told: /^no channel /,
+    remedy: 'Ask for one of the channels that it names, or for all of them.',
+  },
+  {
+    told: /has to be decoded first/,
+    remedy: 'Ask for a shorter part of it, with a start and an end.',
+  },
+  {
     told: /^not supported: /,
     remedy: 'Convert the file with another program first, for example to FLAC, and upload that.',
   },
   {
-    told: /is truncated/,
+    told: /is truncated|acceptTruncated/,
     remedy:
       'The end of the file is missing. Get the whole of it; or, by the API, ask with acceptTruncated for what is there.',
   },
