@@ -5,13 +5,13 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 423,
-  lines: 58_465,
-  linesOfLargestPart: 11_030,
-  exportedTypeNames: 484,
+  files: 436,
+  lines: 61_200,
+  linesOfLargestPart: 13_100,
+  exportedTypeNames: 491,
   linesOfLongestFunction: 80,
   longCommentLines: 0,
-  packages: 232,
+  packages: 233,
 };
 
 it('the house is no larger than it was', () => {
@@ -25,6 +25,6 @@ it('the house is no larger than it was', () => {
 it('one job runs the files that docs/architecture.md lists, and loads no more than before', async () => {
   const { loaded, ran } = await walkOfJob(projectFolder);
   expect(ran.map(({ file }) => file).sort()).toEqual(walkOfPage().sort());
-  expect(ran.length).toBeLessThanOrEqual(110);
-  expect(loaded.length).toBeLessThanOrEqual(250);
+  expect(ran.length).toBeLessThanOrEqual(117);
+  expect(loaded.length).toBeLessThanOrEqual(264);
 });

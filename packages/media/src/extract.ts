@@ -163,8 +163,8 @@ interface Stage {
 const LEVELLED_WEIGHT = 3;
 
 /**
- * A levelled output has its own gain, a voice message the first one's; others share a decode, of the
- * source or of a mix.
+ * A levelled output has its own gain, a voice message the first one's; others share a decode, of
+ * the source or of a mix.
  */
 function stagesOf(wanted: readonly Rendition[], voice: Rendition | undefined): Stage[] {
   const withVoice = (rendition: Rendition): Rendition[] =>

@@ -74,9 +74,9 @@ export function clockNumbers(plans: readonly Pick<OutputPlan, 'track' | 'trim'>[
 /**
  * Each track, decoded once, on the source's clock; each branch cuts it and fills or closes gaps.
  * @param heard plans of the branches' tracks and parts that are measured: {@link hearingChains}
- * @returns a graph for each track: ffmpeg 7 aborts if one of a graph's inputs ends and has nothing to
- * do with what the others are read for. Together they have an output pad `[out0]`, `[out1]` … for
- * each branch.
+ * @returns a graph for each track, since ffmpeg 7 aborts if one of a graph's inputs ends that has
+ * nothing to do with the others. Together they have an output pad `[out0]`, `[out1]` … for each
+ * branch.
  */
 export function filterGraphs(
   decoded: Decoded,

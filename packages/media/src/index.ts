@@ -86,7 +86,7 @@ export interface MadeFile {
   readonly bitrateKbps: number;
   /** Whether the source's packets were copied. */
   readonly copied: boolean;
-  /** SILENT: below −60 dBFS. The others: mono is one of two channels (docs/api.md, "Mixing down"). */
+  /** SILENT: below −60 dBFS. Others: mono is one of two channels (docs/api.md, "Mixing down"). */
   readonly warnings: readonly ('SILENT' | 'ONE_SIDED' | 'CANCELLED_OUT')[];
   /** null unless a loudness was requested. */
   readonly loudness: {

@@ -89,7 +89,7 @@ interface RunOptions extends RunLimits {
 }
 
 interface RunResult {
-  /** The last 256 KiB, with ffmpeg's statistics. For parsing and logs only, since it holds paths. */
+  /** The last 256 KiB, with ffmpeg's statistics. For parsing and logs only: it holds paths. */
   readonly stderr: string;
   readonly lastProgress: Progress;
 }

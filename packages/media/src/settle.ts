@@ -13,9 +13,9 @@ import { partsOf } from './track-choice.ts';
 import { flvEnd, missingEnd } from './truncation.ts';
 
 /**
- * Encodes again a copy off the clock or over its bitrate; and, which only a run can tell: audio with
- * silence for a delay, a mean of channels of which one was to be taken, a voice message of a wrong
- * size.
+ * Encodes again a copy off the clock or over its bitrate; and, which only a run can tell: audio
+ * with silence for a delay, a mean of channels of which one was to be taken, a voice message of a
+ * wrong size.
  */
 export async function settle(
   job: Job,

@@ -105,7 +105,6 @@ function pauses(): Promise<string> {
 it.each([
   [{ format: 'flac' }, 0.001],
   [{ format: 'm4a', normalize: true }, 0.05],
-  [{ format: 'mp3', sampleRate: 22_050 }, 0.05],
   [{ format: 'voice' }, 0.05],
 ] as const)('pauses above 1 s become 0.5 s: %o', async (request, off) => {
   const path = await pauses();

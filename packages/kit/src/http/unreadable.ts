@@ -45,7 +45,7 @@ export function endUnreadable(server: Server, { lingerMs, lingerBytes }: LingerL
   });
 }
 
-/** After the answer that is on its way: one that has begun, or that of a request before this one. */
+/** After the answer that is on its way: one that has begun, or that of the request before it. */
 function endWith(answer: string, socket: Duplex, response: ServerResponse | undefined): void {
   if (response?.closed === false && (response.headersSent || response.req.complete))
     response.once('close', () => socket.end());
