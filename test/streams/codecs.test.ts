@@ -162,6 +162,11 @@ describe('a segment that the playlist says is missing', () => {
     expect(web.requests.filter((path) => /index[23]\./.test(path))).toEqual([]);
     expect(result.inputFile.duration).toBeCloseTo(SECONDS, 0);
     expect(result.outputFile.timeline.filledSeconds).toBeCloseTo(4, 1);
+    const seconds = expect.closeTo(4, 1);
+    expect(result.warnings).toEqual([
+      { code: 'SEGMENTS_MISSING', message: expect.stringContaining('marks segments as missing'), seconds },
+      { code: 'GAPS_FILLED', message: expect.stringContaining('4.0 s'), output: 'audio', seconds },
+    ]);
     const got = await decodedSamples(await fileOf(around, result), RATE);
     expect(rms(got.subarray(2 * RATE, 3 * RATE))).toBeGreaterThan(0.05);
     expect(rms(got.subarray(5 * RATE, 7 * RATE))).toBeLessThan(0.001);

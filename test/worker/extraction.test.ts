@@ -150,6 +150,23 @@ describe('a job', () => {
     ]);
   });
 
+  it.each(['auto', 'never'])(
+    'of a silent track has a warning that names one with sound, copy %s',
+    async (copy) => {
+      const silence = ['-f', 'lavfi', '-t', '12', '-i', 'anullsrc=r=44100:cl=stereo'];
+      const noise = ['-f', 'lavfi', '-t', '12', '-i', 'anoisesrc=a=0.1:r=44100'];
+      const path = await cachedMedia('silent-first.mkv', [
+        ...[...silence, ...noise, '-map', '0:a', '-map', '1:a', '-c:a', 'aac'],
+      ]);
+      await copyFile(path, folder.at('silent-first.mkv'));
+      const { outputFile, warnings } = await start('silent-first.mkv', { format: 'm4a', copy }).result;
+      expect(outputFile.copied).toBe(copy === 'auto');
+      expect(warnings).toEqual([
+        { code: 'SILENT', message: expect.stringContaining('Track 1 has sound'), output: 'audio' },
+      ]);
+    },
+  );
+
   it('makes a voice rendition beside it when a message was asked for', async () => {
     const { jobId, result } = start(
       'speech.mp4',

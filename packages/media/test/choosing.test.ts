@@ -81,7 +81,6 @@ it('one channel is taken as mono', async () => {
   const path = await cachedMedia('sides.wav', sides);
   for (const [channel, hz, other] of [
     ['left', 400, 1000],
-    ['right', 1000, 400],
     [1, 1000, 400],
   ] as const) {
     const { output } = await extract(path, folder.at('side.flac'), { format: 'flac', channel });

@@ -31,7 +31,6 @@ const codecs = {
   flac: ['flac'],
   pcm_s16le: ['wav'],
   dca: ['mkv', '-strict', '-2', '-b:a', '1411k'],
-  truehd: ['mkv', '-strict', '-2'],
 } as const;
 type Codec = keyof typeof codecs;
 
@@ -67,7 +66,6 @@ const layoutsOf: Readonly<Record<Codec, readonly Layout[]>> = {
   flac: ['5.1', '5.1(side)', '7.1', 'quad', '3.0'],
   pcm_s16le: ['5.1', '5.1(side)', '7.1', 'quad', '3.0'],
   dca: ['5.1(side)', 'quad(side)'],
-  truehd: ['5.1(side)'],
 };
 const films: readonly (readonly [Layout, Codec, string | undefined])[] = [
   ...(Object.keys(codecs) as Codec[]).flatMap((codec) =>
@@ -140,11 +138,9 @@ describe.runIf(currentRun === 'core')('mono of two channels', () => {
   ] as const)('%s', async (_, left, right, warnings, filters) => {
     const path = await cachedMedia('two.wav', sound([left, right], 'stereo'));
     const level = await reference(path, ...filters);
-    for (const request of [{ format: 'voice' }, { format: 'flac', channels: 1 }]) {
-      const { output } = await extract(path, folder.at(`two.${request.format}`), request);
-      expect(output.warnings).toEqual(warnings);
-      expect(Math.abs((await loudnessOf(output.path)) - level)).toBeLessThan(0.5);
-    }
+    const { output } = await extract(path, folder.at('two.ogg'), { format: 'voice' });
+    expect(output.warnings).toEqual(warnings);
+    expect(Math.abs((await loudnessOf(output.path)) - level)).toBeLessThan(0.5);
     const loud = await extract(path, folder.at('loud.mp3'), {
       ...{ format: 'mp3', channels: 1, loudness: -20 },
     });
