@@ -32,6 +32,18 @@ const MPEG_LAYER_3_RATES = [8000, 11025, 12000, 16000, 22050, 24000, 32000, 4410
 const AAC_RATES = [...MPEG_LAYER_3_RATES, 64000, 88200, 96000] as const;
 const COMMON_QUALITY = { low: 96, medium: 128, high: 192, extreme: 320 } as const;
 
+const M4A = {
+  codec: 'aac',
+  muxer: 'ipod',
+  extension: 'm4a',
+  mediaType: 'audio/mp4',
+  quality: COMMON_QUALITY,
+  bitrateRange: { min: 32, max: 512 },
+  sampleRates: AAC_RATES,
+  maxChannels: 2,
+  keeps: { tags: true, chapters: true, cover: true },
+} as const;
+
 export const formats = {
   mp3: {
     codec: 'mp3',
@@ -55,28 +67,8 @@ export const formats = {
     maxChannels: 2,
     keeps: { tags: false, chapters: false, cover: false },
   },
-  m4a: {
-    codec: 'aac',
-    muxer: 'ipod',
-    extension: 'm4a',
-    mediaType: 'audio/mp4',
-    quality: COMMON_QUALITY,
-    bitrateRange: { min: 32, max: 512 },
-    sampleRates: AAC_RATES,
-    maxChannels: 2,
-    keeps: { tags: true, chapters: true, cover: true },
-  },
-  m4b: {
-    codec: 'aac',
-    muxer: 'ipod',
-    extension: 'm4b',
-    mediaType: 'audio/mp4',
-    quality: COMMON_QUALITY,
-    bitrateRange: { min: 32, max: 512 },
-    sampleRates: AAC_RATES,
-    maxChannels: 2,
-    keeps: { tags: true, chapters: true, cover: true },
-  },
+  m4a: M4A,
+  m4b: { ...M4A, extension: 'm4b' },
   flac: {
     codec: 'flac',
     muxer: 'flac',

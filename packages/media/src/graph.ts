@@ -156,7 +156,12 @@ function uniformFilters(plans: readonly Sound[], track: AudioTrack): string {
  * own levels without a limiter. It begins where the first of them does.
  * @returns a graph with the output pad `[out0]`
  */
-export function mixGraph(decoded: Decoded, mix: AudioTrack, plans: readonly Sound[]): string {
+export function mixGraph(
+  decoded: Decoded,
+  mix: AudioTrack,
+  plans: readonly Sound[],
+  untilSeconds: number,
+): string {
   const parts = partsOf(mix);
   const chains = parts.map((part, nth) => {
     const labels = decoded.uniform === undefined ? labelFilters(part) : [];
@@ -165,7 +170,7 @@ export function mixGraph(decoded: Decoded, mix: AudioTrack, plans: readonly Soun
   });
   const pads = parts.map((_, nth) => `[part${nth}]`).join('');
   const sum = `amix=inputs=${parts.length}:normalize=0:duration=longest`;
-  return [...chains, `${pads}${sum},atrim=start=${mix.startSeconds}[out0]`].join(';');
+  return [...chains, `${pads}${sum},atrim=start=${mix.startSeconds}:end=${untilSeconds}[out0]`].join(';');
 }
 
 /**

@@ -42,7 +42,7 @@ export interface Job extends MediaRun {
   readonly maxAudioSeconds: number;
   /** Largest file that may be written. */
   readonly maxOutputBytes: number;
-  /** What is decoded instead of the source, see {@link onUniformSound}; default the source. */
+  /** What is decoded instead of the source, see {@link onUniformSound} and {@link withMix}; default the source. */
   readonly uniform?: UniformStreams & { readonly input: CommandInput };
   /** Requests disk bytes that could not be predicted; default granted. */
   readonly makeRoom?: (bytes: number) => Promise<void>;
@@ -168,10 +168,14 @@ async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise
 
 /** The same with a mix of tracks as what is decoded, made once for all plans that take it. */
 export async function withMix(job: Job, mix: AudioTrack, plans: readonly OutputPlan[]): Promise<Job> {
-  return decodedFirst(job, [mix], plans, [mixGraph(job, mix, plans)]);
+  const graph = mixGraph(job, mix, plans, uniformEnd(job, plans));
+  return decodedFirst(job, [mix], plans, [graph]);
 }
 
-/** Decodes what a graph makes into one file, of which plans are made instead of the source. */
+/**
+ * Decodes what graphs make into one file, of which plans are made instead of the source.
+ * @param graphs which end where no plan goes on: {@link uniformEnd}
+ */
 async function decodedFirst(
   job: Job,
   tracks: readonly AudioTrack[],
@@ -217,7 +221,7 @@ async function decodedFirst(
   };
 }
 
-/** Seconds of the source to decode: just past the last plan's end, or past the longest accepted. */
+/** How far the source is of use: just past the last plan's end, or past the longest accepted. */
 function uniformEnd({ maxAudioSeconds }: Job, plans: readonly OutputPlan[]): number {
   const ends = plans.map(({ trim }) => trim?.endSeconds ?? Number.POSITIVE_INFINITY);
   return Math.min(maxAudioSeconds + 2, Math.max(...ends) + 1);

@@ -108,7 +108,7 @@ export function requirements(): Requirements {
     demuxers: distinct([...containers.map(({ demuxer }) => demuxer), ...OTHER_DEMUXERS, ...INNER_DEMUXERS]),
     filters: distinct([
       ...plans.flatMap(filtersOf),
-      ...filtersIn(mixGraph({}, mix.track, [mix])),
+      ...filtersIn(mixGraph({}, mix.track, [mix], 1)),
       ...uniformGraphs([mix], 1).flatMap(filtersIn),
     ]),
     protocols: PROTOCOLS,

@@ -1,5 +1,6 @@
 /** Whether what no run has decoded is silent: copies, and other tracks (decisions A4, SILENT). */
 import type { CommandInput } from './command.ts';
+import { MediaFailure } from './failure.ts';
 import { inputOf, type Job, runOnInput } from './input-run.ts';
 import { hasSound, peakFilter, type SoundWarning } from './mixing.ts';
 import type { AudioTrack } from './probe.ts';
@@ -29,9 +30,7 @@ export async function soundingTracks(job: Job, tracks: readonly AudioTrack[]): P
   const windows = windowsOf(inputOf(job), job.probe.durationSeconds ?? 0);
   const sounding: number[] = [];
   for (const { index, streamIndex } of tracks) {
-    // Of a source whose parts were fetched the track may not be there.
-    const heard = await sounds(job, windows, String(streamIndex)).catch((): (boolean | undefined)[] => []);
-    if (heard.includes(true)) sounding.push(index);
+    if ((await sounds(job, windows, String(streamIndex))).includes(true)) sounding.push(index);
   }
   return sounding;
 }
@@ -43,7 +42,10 @@ function windowsOf(input: CommandInput, seconds: number): CommandInput[] {
   }));
 }
 
-/** Of each input, whether its stream has sound; undefined: nothing of it was decoded. */
+/**
+ * Of each input, whether its stream has sound; undefined: nothing of it was decoded, since it is
+ * damaged, or of a source of which other parts were fetched. That never fails a job.
+ */
 async function sounds(
   job: Job,
   inputs: readonly CommandInput[],
@@ -53,6 +55,11 @@ async function sounds(
     muxer: 'null',
     options: ['-map', `${nth}:${stream}`, '-filter:a', peakFilter(nth)],
   }));
-  const { stderr } = await runOnInput(job, { inputs, outputs }, () => {});
-  return inputs.map((_, nth) => hasSound(stderr, nth));
+  try {
+    const { stderr } = await runOnInput(job, { inputs, outputs }, () => {});
+    return inputs.map((_, nth) => hasSound(stderr, nth));
+  } catch (error) {
+    if (!(error instanceof MediaFailure)) throw error;
+    return inputs.map(() => undefined);
+  }
 }

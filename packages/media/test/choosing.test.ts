@@ -76,6 +76,20 @@ it('a mix of loud tracks stays below −1 dBTP, beside an output of one track', 
   expect(level(samples, 400, 2)).toBeLessThan(-60);
 });
 
+it('a part of a mix is mixed no further than its end', async () => {
+  const long = ['-stream_loop', '9', '-i', await twoTracks(), '-map', '0:a', '-c', 'copy'];
+  const request = { format: 'mp3', track: 'mix', start: 0, end: 1 };
+  // All of it would take 27 MB.
+  const limits = { maxOutputBytes: 2_000_000 };
+  const { output } = await extract(
+    await cachedMedia('long.mkv', long),
+    folder.at('part.mp3'),
+    request,
+    limits,
+  );
+  expect(output.durationSeconds).toBeCloseTo(1, 1);
+});
+
 it('one channel is taken as mono', async () => {
   const sides = ['-f', 'lavfi', '-i', "aevalsrc='0.3*sin(2*PI*400*t)|0.3*sin(2*PI*1000*t)':s=48000:d=3"];
   const path = await cachedMedia('sides.wav', sides);
