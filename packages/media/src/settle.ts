@@ -1,6 +1,7 @@
 /** Whether a file is what was requested, and another one where it is not. */
 
 import type { CommandInput } from './command.ts';
+import { MediaFailure } from './failure.ts';
 import { AS_IT_IS, filterGraphs } from './graph.ts';
 import { inputOf, inputsOf, type Job, runOnInput } from './input-run.ts';
 import { ofChannel } from './mixing.ts';
@@ -164,7 +165,11 @@ export async function truncationOf(job: LookedAt): Promise<string | null> {
 /** How much sound is missing, by the file's own word; empty if that is not known. */
 async function missingSeconds(job: LookedAt): Promise<string> {
   const declared = job.probe.tracks[0].declaredSeconds ?? job.probe.durationSeconds ?? 0;
-  const end = await endOf(job, inputOf(job), `0:${job.probe.tracks[0].streamIndex}`).catch(() => declared);
+  const { streamIndex } = job.probe.tracks[0];
+  const end = await endOf(job, inputOf(job), `0:${streamIndex}`).catch((error: unknown) => {
+    if (error instanceof MediaFailure) return declared;
+    throw error;
+  });
   const missing = declared - end;
   return missing < 0.05 ? '' : `, ${missing.toFixed(1)} s of ${declared.toFixed(1)} s`;
 }
@@ -173,6 +178,7 @@ async function missingSeconds(job: LookedAt): Promise<string> {
 export class TrackEnds {
   readonly #job: Job;
   readonly #known = new Map<number, number>();
+  readonly #delayed = new Map<number, boolean>();
 
   constructor(job: Job) {
     this.#job = job;
@@ -204,6 +210,13 @@ export class TrackEnds {
   async isDelayed(plan: OutputPlan, file: Clock): Promise<boolean> {
     const { track } = plan;
     if (file.gapSeconds <= CLOCK_TOLERANCE_SECONDS || track.mixed !== undefined) return false;
+    const isDelayed = this.#delayed.get(track.streamIndex) ?? (await this.#hasDelay(plan, file));
+    this.#delayed.set(track.streamIndex, isDelayed);
+    return isDelayed;
+  }
+
+  async #hasDelay(plan: OutputPlan, file: Clock): Promise<boolean> {
+    const { track } = plan;
     if (this.#job.probe.container.demuxer === 'ogg') {
       const { isChained } = await import('./ogg/pages.ts');
       return isChained(this.#job.input);
