@@ -7,7 +7,7 @@ import { projectFolder } from './planted-tree.ts';
 const ceilings: Figures = {
   files: 436,
   lines: 61_200,
-  linesOfLargestPart: 13_100,
+  linesOfLargestPart: 13_110,
   exportedTypeNames: 491,
   linesOfLongestFunction: 80,
   longCommentLines: 0,

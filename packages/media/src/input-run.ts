@@ -42,7 +42,7 @@ export interface Job extends MediaRun {
   readonly maxAudioSeconds: number;
   /** Largest file that may be written. */
   readonly maxOutputBytes: number;
-  /** What is decoded instead of the source, see {@link onUniformSound} and {@link withMix}; default the source. */
+  /** Decoded instead of the source: {@link onUniformSound}, {@link withMix}. Default the source. */
   readonly uniform?: UniformStreams & { readonly input: CommandInput };
   /** Requests disk bytes that could not be predicted; default granted. */
   readonly makeRoom?: (bytes: number) => Promise<void>;

@@ -42,7 +42,8 @@ export const MEMORY_BYTES = 448 * 1024 * 1024;
 
 /**
  * Of each thread, counted as a whole. ffmpeg has two threads an output since 7.0: with the usual
- * 8 MiB, 32 outputs took 653 MiB. Arguments may take a quarter of it (execve(2)): 32 outputs, 45 K.
+ * 8 MiB, 32 outputs took 653 MiB. Arguments may take a quarter of it (execve(2)), of 32 outputs
+ * 45 KB.
  */
 const STACK_BYTES = 1024 * 1024;
 
