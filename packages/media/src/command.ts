@@ -74,6 +74,12 @@ export interface CommandInput {
   readonly part?: { readonly startSeconds: number; readonly seconds: number };
   /** Whether its video is wanted, which permits decoders besides those of audio; default false. */
   readonly withVideo?: boolean;
+  /** Whether its sound begins beyond what is looked at otherwise; default false. */
+  readonly isLate?: boolean;
+  /** When each of its streams begins on the source's clock, by its index; default second 0. */
+  readonly beginnings?: ReadonlyMap<number, number>;
+  /** Whether ffmpeg counts from the earliest stream in use, not of the file; default false. */
+  readonly isCountedByUse?: boolean;
 }
 
 export interface CommandOutput {
@@ -103,14 +109,15 @@ export const MAX_STREAMS = 400;
  * For every opening of an untrusted file, by ffmpeg and ffprobe. Only the sniffed demuxer is
  * allowed: the protocol list alone does not keep a playlist from reading local files.
  */
-export function inputGuards(demuxer: string): string[] {
+export function inputGuards(demuxer: string, isLate = false): string[] {
   return [
     ...['-protocol_whitelist', 'file'],
     ...['-format_whitelist', demuxer],
     ...['-max_pixels', String(MAX_COVER_PIXELS)],
     ...['-max_streams', String(MAX_STREAMS)],
-    ...['-probesize', '10M'],
-    ...['-analyzeduration', '10M'],
+    // Bytes, and microseconds.
+    ...['-probesize', isLate ? '64Mi' : '10M'],
+    ...['-analyzeduration', isLate ? '100G' : '10M'],
     // With the default, 64 KiB, ffmpeg sleeps 10 ms at each without packets: 14 minutes for 5 GiB.
     ...(demuxer === 'mpegts' ? ['-resync_size', '2147483647'] : []),
     ...['-f', demuxer],
@@ -120,12 +127,27 @@ export function inputGuards(demuxer: string): string[] {
 /**
  * By default ffmpeg counts from where it finds the file's beginning. Without video decoders it
  * misses H.264 in Matroska, and counts from the audio. `-seek_timestamp` counts from timestamp 0,
- * except in transport and program streams if the offset equals the beginning: then from the
- * earliest stream in use. Hence the microsecond.
+ * except of transport and program streams and Ogg: before 6.0 if the offset equals the
+ * beginning, hence the microsecond; since then always, from the earliest stream in use.
  */
-function clockZero({ zeroSeconds }: CommandInput): string[] {
+function clock({ zeroSeconds, beginnings, isCountedByUse }: CommandInput, used: readonly number[]): string[] {
   if (zeroSeconds === undefined) return [];
-  return ['-seek_timestamp', '1', '-itsoffset', (zeroSeconds + 1e-6).toFixed(6)];
+  const begin = used.flatMap((stream) => beginnings?.get(stream) ?? []);
+  const last = Math.max(0, ...begin);
+  return [
+    ...(isCountedByUse && begin.length > 0
+      ? ['-itsoffset', Math.min(...begin).toFixed(6)]
+      : ['-seek_timestamp', '1', '-itsoffset', (zeroSeconds + 1e-6).toFixed(6)]),
+    // In the same containers a stream that begins 10 s later than another is taken for a jump.
+    ...(last < 10 ? [] : ['-dts_delta_threshold', String(Math.ceil(last) + 1)]),
+  ];
+}
+
+/** The streams of an input that are mapped or filtered, by their index. */
+function usedStreams({ graphs = [], outputs }: Command, nth: number): number[] {
+  const text = [...graphs, ...outputs.flatMap(({ options }) => options)].join(' ');
+  const named = text.matchAll(new RegExp(`(?<=^|[\\s[])${nth}:(\\d+)(?=[\\s\\]]|$)`, 'g'));
+  return Array.from(named, ([, stream]) => Number(stream));
 }
 
 function partOf({ part }: CommandInput): string[] {
@@ -152,7 +174,7 @@ interface ArgumentComposer {
 
 export function composeArguments(command: Command): string[] {
   const composer = fluent();
-  for (const input of command.inputs) {
+  for (const [nth, input] of command.inputs.entries()) {
     // Options are spread: an array's elements would be split at a space.
     const decoders = input.withVideo ? [] : ['-codec_whitelist', DECODERS];
     // With a second input ffmpeg would read each in a thread, which doubles the cost of a copy.
@@ -160,10 +182,10 @@ export function composeArguments(command: Command): string[] {
     composer
       .input(fileArgument(input.file))
       .inputOptions(
-        ...inputGuards(input.demuxer),
+        ...inputGuards(input.demuxer, input.isLate),
         ...decoders,
         ...threads,
-        ...clockZero(input),
+        ...clock(input, usedStreams(command, nth)),
         ...partOf(input),
       );
   }

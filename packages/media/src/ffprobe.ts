@@ -49,6 +49,7 @@ const FfprobeAnswer = z.object({
   format: z.object({ start_time: decimal, duration: decimal, tags }),
   streams: z.array(FfprobeStream).default([]),
   chapters: z.array(z.object({ start_time: decimal, end_time: decimal, tags })).default([]),
+  library_versions: z.array(z.object({ name: z.string(), major: z.int() })).default([]),
 });
 export type FfprobeAnswer = z.infer<typeof FfprobeAnswer>;
 
@@ -56,19 +57,50 @@ const SHOWN_ENTRIES = [
   'format=start_time,duration:format_tags',
   'stream=index,id,codec_type,codec_name,codec_tag_string,codec_tag,profile,sample_fmt,sample_rate,channels,channel_layout,bit_rate,bits_per_sample,bits_per_raw_sample,start_time,duration,width,height',
   'stream_disposition=default,attached_pic:stream_tags:stream_side_data=side_data_type',
-  'chapter=start_time,end_time:chapter_tags=title',
+  'chapter=start_time,end_time:chapter_tags=title:library_version=name,major',
 ].join(':');
 
-/** @param file a regular local file of that container. */
+interface Probed {
+  readonly answer: FfprobeAnswer;
+  /** Whether the durations come from a bitrate. */
+  readonly isEstimate: boolean;
+}
+
+/** Whose streams become known, or are described, with their first packets only. */
+const PACKETS_DESCRIBE = new Set(['mpegts', 'mpeg', 'flv']);
+
+/**
+ * Looks further, up to 64 MiB, where sound can begin late.
+ * @param file a regular local file of that container.
+ */
 export async function askFfprobe(
   tools: MediaTools,
   file: string,
   container: Container,
   signal: AbortSignal,
-): Promise<{ answer: FfprobeAnswer; isEstimate: boolean }> {
+): Promise<Probed & { readonly isLate: boolean }> {
+  const probed = await ask(tools, { file, container, signal });
+  if (!PACKETS_DESCRIBE.has(container.demuxer) || isHeard(probed.answer)) return { ...probed, isLate: false };
+  const further = await ask(tools, { file, container, signal, isLate: true });
+  return { ...further, isLate: isHeard(further.answer) };
+}
+
+function isHeard({ streams }: FfprobeAnswer): boolean {
+  const sounds = streams.filter(({ codec_type }) => codec_type === 'audio');
+  return sounds.length > 0 && sounds.every(({ channels = 0 }) => channels > 0);
+}
+
+interface Question {
+  readonly file: string;
+  readonly container: Container;
+  readonly signal: AbortSignal;
+  readonly isLate?: boolean;
+}
+
+async function ask(tools: MediaTools, { file, container, signal, isLate }: Question): Promise<Probed> {
   const args = [
     ...['-v', 'warning', '-of', 'json=sv=ignore', '-show_entries', SHOWN_ENTRIES],
-    ...inputGuards(container.demuxer),
+    ...inputGuards(container.demuxer, isLate),
     ...['-i', fileArgument(file)],
   ];
   try {
@@ -111,6 +143,7 @@ async function withText(answer: FfprobeAnswer, demuxer: string): Promise<Ffprobe
     tags: Object.fromEntries(Object.entries(tagged.tags).map(([key, value]) => [read(key), read(value)])),
   });
   return {
+    ...answer,
     format: readable(format),
     streams: streams.map(readable),
     chapters: chapters.map(readable),

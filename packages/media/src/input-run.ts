@@ -74,7 +74,8 @@ function emptyOutputs(error: unknown): EmptyOutputs | undefined {
 
 /** The source as an input of ffmpeg. */
 export function inputOf({ input, probe }: Pick<Job, 'input' | 'probe'>): CommandInput {
-  return { file: input, demuxer: probe.container.demuxer, zeroSeconds: probe.zeroSeconds };
+  const { container, zeroSeconds, beginnings, isCountedByUse, isLate } = probe;
+  return { file: input, demuxer: container.demuxer, zeroSeconds, beginnings, isCountedByUse, isLate };
 }
 
 /** The source, followed by what is decoded instead of it, if anything is. */

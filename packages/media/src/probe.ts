@@ -61,8 +61,14 @@ interface Cover {
 export interface Probe {
   readonly container: Container;
   readonly sizeBytes: number;
+  /** Whether all sound is only known beyond what a look at the file's head reads; default false. */
+  readonly isLate?: boolean;
   /** Where the file's timestamp 0 is on the source's clock. */
   readonly zeroSeconds: number;
+  /** When each stream begins on the source's clock, by its index. */
+  readonly beginnings: ReadonlyMap<number, number>;
+  /** Whether ffmpeg counts from the earliest stream in use, not of the file. */
+  readonly isCountedByUse: boolean;
   /** Best guess for the whole file, for progress and estimates; null if there is none. */
   readonly durationSeconds: number | null;
   readonly tracks: readonly [AudioTrack, ...AudioTrack[]];
@@ -80,6 +86,14 @@ type KnownOfFile =
   /** Where its timestamp 0 is on the source's clock. */
   | { readonly zeroSeconds: number };
 
+/** ffmpeg's `AVFMT_TS_DISCONT`. */
+const TIMESTAMPS_JUMP = new Set(['mpegts', 'mpeg', 'ogg']);
+
+/** libavformat's; 60 came with ffmpeg 6.0. */
+function formatVersion({ library_versions }: FfprobeAnswer): number {
+  return library_versions.find(({ name }) => name === 'libavformat')?.major ?? 0;
+}
+
 /** More are left out (decisions A4). */
 const OFFERED_TRACKS = 64;
 
@@ -96,13 +110,14 @@ export async function probe(
   const { sizeBytes } = await requireRegularFile(file);
   const container = await sniffFile(file, sizeBytes);
   const encryptedIds = await encryptedStreams(file, container, sizeBytes);
-  const { answer, isEstimate } = await askFfprobe(tools, file, container, signal).catch(async (error) => {
+  const asked = await askFfprobe(tools, file, container, signal).catch(async (error) => {
     if (!(error instanceof MediaFailure)) throw error;
     // If it was cut off before or within its index, or needs a key, report that instead.
     const missing = await missingEnd(file, container, sizeBytes);
     if (missing !== null) throw new MediaFailure('INVALID_VIDEO', missing, { cause: error });
     throw encryptedIds.size > 0 ? encrypted('the sound needs a key') : error;
   });
+  const { answer, isEstimate, isLate } = asked;
   const startSeconds = startOf(known, answer);
   const tracks = answer.streams
     .filter((stream) => stream.codec_type === 'audio')
@@ -124,7 +139,12 @@ export async function probe(
   return {
     container,
     sizeBytes,
+    isLate,
     zeroSeconds: startSeconds - (answer.format.start_time ?? 0),
+    beginnings: new Map(
+      answer.streams.map((stream) => [stream.index, startSeconds + startOffset(stream, answer)]),
+    ),
+    isCountedByUse: TIMESTAMPS_JUMP.has(container.demuxer) && formatVersion(answer) >= 60,
     durationSeconds:
       (known && 'durationSeconds' in known ? known.durationSeconds : answer.format.duration) ??
       first.declaredSeconds,

@@ -53,6 +53,8 @@ const SOURCE: Probe = {
   container: { name: 'wav', demuxer: 'wav', declares: 'header' },
   sizeBytes: 1,
   zeroSeconds: 0,
+  beginnings: new Map(),
+  isCountedByUse: false,
   durationSeconds: 10,
   tracks: [
     {

@@ -154,8 +154,8 @@ export async function truncationOf(job: LookedAt): Promise<string | null> {
   if (said === null) return null;
   // Some pictures' size is known to a decoder only; without it they are not copied.
   let end = 0;
-  for (const stream of job.probe.isAudioOnly ? ['0:a'] : ['0:v', '0:a']) {
-    end = Math.max(end, await endOf(job, { ...inputOf(job), withVideo: true }, stream));
+  for (const stream of job.probe.beginnings.keys()) {
+    end = Math.max(end, await endOf(job, { ...inputOf(job), withVideo: true }, `0:${stream}`));
   }
   return endsEarly(end, said.declaredSeconds, said.isWhole)
     ? `the file is truncated: it ends at ${end.toFixed(1)} s of ${said.declaredSeconds.toFixed(1)} s`

@@ -34,6 +34,8 @@ function probed(...tracks: Partial<AudioTrack>[]): Probe {
     container: { name: 'mp4', demuxer: 'mov', declares: 'header' },
     sizeBytes: 1_000_000,
     zeroSeconds: 0,
+    beginnings: new Map(),
+    isCountedByUse: false,
     durationSeconds: 60,
     tracks: [first, ...others],
     tags: {},

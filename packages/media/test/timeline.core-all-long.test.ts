@@ -66,6 +66,12 @@ const damages: Readonly<Record<string, Damage>> = {
     filter: 'atrim=start=3',
     tone: (n) => (n >= 3 ? n : null),
   },
+  // Beyond the ten seconds in which ffmpeg looks for what is in a file.
+  'very late': {
+    containers: ['ts', 'mpg', 'flv'],
+    filter: 'atrim=start=11',
+    tone: (n) => (n >= 11 ? n : null),
+  },
   short: { filter: 'atrim=end=8', ends: 8 },
   'hidden by an edit list': {
     containers: ['mp4', 'mov'],
@@ -115,6 +121,7 @@ const CORE = new Set([
     'mp4 hidden by an edit list m4a',
   ],
   'h264.mkv late mp3',
+  'ts very late mp3',
 ]);
 const isCore = ([container, damage, format]: readonly [string, string, string]) =>
   CORE.has(`${container} ${damage} ${format}`);
