@@ -12,8 +12,8 @@ interface DeadlineOptions {
 export interface Deadline extends Disposable {
   /** Aborts once, at the end of the time or with the caller's signal; never after disposal. */
   readonly signal: AbortSignal;
-  /** Restarts the time, to limit how long work may go without progress. */
-  renew(): void;
+  /** Restarts the time, to limit how long work may go without progress. @param ms default as before */
+  renew(ms?: number): void;
 }
 
 /**
@@ -68,10 +68,9 @@ export function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal)
 
 /** Counts in steps of a tenth, one timer at a time: most work ends before the first one. */
 class OwnTime implements Deadline {
-  readonly #ms: number;
   readonly #options: DeadlineOptions;
-  readonly #stepMs: number;
   readonly #controller = new AbortController();
+  #ms: number;
   #leftMs: number;
   #lastMs = performance.now();
   #timer: NodeJS.Timeout | undefined;
@@ -80,8 +79,6 @@ class OwnTime implements Deadline {
   constructor(ms: number, options: DeadlineOptions) {
     this.#ms = ms;
     this.#options = options;
-    // Timers count whole milliseconds.
-    this.#stepMs = Math.max(1, ms / STEPS);
     this.#leftMs = ms;
     if (options.signal?.aborted) {
       this.#controller.abort(options.signal.reason);
@@ -95,8 +92,9 @@ class OwnTime implements Deadline {
     return this.#controller.signal;
   }
 
-  renew(): void {
-    this.#leftMs = this.#ms;
+  renew(ms = this.#ms): void {
+    this.#ms = ms;
+    this.#leftMs = ms;
     this.#lastMs = performance.now();
   }
 
@@ -104,6 +102,11 @@ class OwnTime implements Deadline {
     clearTimeout(this.#timer);
     clearImmediate(this.#ending);
     this.#options.signal?.removeEventListener('abort', this.#onAbort);
+  }
+
+  /** Timers count whole milliseconds. */
+  get #stepMs(): number {
+    return Math.max(1, this.#ms / STEPS);
   }
 
   #wait(): void {

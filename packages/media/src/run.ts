@@ -35,6 +35,12 @@ const TERM_TO_KILL_MS = 2 * SECOND;
 /** ffmpeg reports at least every half second; a run that is silent for this long hangs. */
 const STALL_MS = 30 * SECOND;
 
+/**
+ * Before its last output begins ffmpeg reports nothing: for a clip from the end of a long source,
+ * as long as it decodes. The wall limit grows with the source, and this is a part of it.
+ */
+const SILENT_PART = 1 / 20;
+
 export interface MediaTools {
   /** Absolute: a sandbox shows the system's folders and this file. */
   readonly ffmpegPath: string;
@@ -201,8 +207,9 @@ async function supervise(
   for (const file of options.access?.writes ?? []) await writeFile(file, '', { flag: 'a', mode: 0o600 });
   options.signal.throwIfAborted();
 
-  using stall = stallMs === undefined ? undefined : deadline(stallMs);
-  stall?.signal.addEventListener('abort', () => reaper.end({ kind: 'stalled', afterMs: stallMs ?? 0 }));
+  let silentMs = (stallMs ?? 0) + options.wallLimitMs * SILENT_PART;
+  using stall = stallMs === undefined ? undefined : deadline(silentMs);
+  stall?.signal.addEventListener('abort', () => reaper.end({ kind: 'stalled', afterMs: silentMs }));
   let lastProgress: Progress = { outSeconds: undefined };
   let stdoutBytes = 0;
   const stderr = new Tail();
@@ -212,7 +219,8 @@ async function supervise(
       options.onStderr?.(bytes);
     },
     onProgress: progressReader((progress) => {
-      stall?.renew();
+      silentMs = stallMs ?? silentMs;
+      stall?.renew(silentMs);
       lastProgress = progress;
       options.onProgress?.(progress);
     }),

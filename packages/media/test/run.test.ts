@@ -76,15 +76,23 @@ it('tells what it used: processor time when it ended well, time by the clock whe
 });
 
 describe('an ending', () => {
-  it('of a run without progress for 30 s is stalled', async () => {
-    const silent = await script('silent', `touch ${folder.at('begun')}`, 'exec sleep 600');
-    vi.useFakeTimers({ toFake: ['Date', 'setInterval', 'clearInterval'] });
+  it.each([
+    ['30 s', 'printf "progress=continue\\n" >&4', 30_000],
+    ['a twentieth of its limit besides, as long as no output has begun', ':', 60_000],
+  ])('of a run without progress for %s is stalled', async (_, reports, afterMs) => {
+    const silent = await script(
+      `silent-${afterMs}`,
+      reports,
+      `touch ${folder.at(`begun-${afterMs}`)}`,
+      'exec sleep 600',
+    );
+    vi.useFakeTimers({ toFake: ['Date', 'setTimeout', 'clearTimeout', 'performance'] });
     try {
       const ended = runFfmpeg(silent, ['-i', 'a'], { ...limits, wallLimitMs: 600_000 });
       ended.catch(() => undefined);
-      while (!existsSync(folder.at('begun'))) await delay(10);
-      vi.advanceTimersByTime(32_000);
-      await expect(ended).rejects.toEqual(failure({ kind: 'stalled', afterMs: 30_000 }));
+      while (!existsSync(folder.at(`begun-${afterMs}`))) await delay(10);
+      for (let passed = 0; passed <= afterMs; passed += 1000) await vi.advanceTimersByTimeAsync(1000);
+      await expect(ended).rejects.toEqual(failure({ kind: 'stalled', afterMs }));
     } finally {
       vi.useRealTimers();
     }
