@@ -65,8 +65,8 @@ const LIMIT_SIGNALS: readonly NodeJS.Signals[] = ['SIGXCPU', 'SIGXFSZ', 'SIGSYS'
 
 const NO_MEMORY = /^\S.*Cannot allocate memory/m;
 
-// ffmpeg's own code for more than two thirds of undecodable frames (-max_error_rate).
-const TOO_MANY_DECODE_ERRORS = 69;
+/** ffmpeg's own code for more than two thirds of undecodable frames (-max_error_rate). */
+export const TOO_MANY_DECODE_ERRORS = 69;
 
 /**
  * What a failed run says about the input: a {@link MediaFailure} with `code` if that is at fault,

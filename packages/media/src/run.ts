@@ -4,7 +4,7 @@
  */
 import { lstat, writeFile } from 'node:fs/promises';
 import { deadline } from 'soundpost-base/deadline';
-import { type BadEnding, MediaFailure, ToolFailure } from './failure.ts';
+import { type BadEnding, MediaFailure, TOO_MANY_DECODE_ERRORS, ToolFailure } from './failure.ts';
 import {
   bubblewrap,
   type FileAccess,
@@ -121,8 +121,18 @@ export async function runFfmpeg(
     const result = await supervise('ffmpeg', tools, command, options, STALL_MS);
     if (UNFINISHED.test(result.stderr))
       throw new ToolFailure('ffmpeg', { kind: 'exit', code: 0 }, result.stderr);
+    if (isMostlyUndecodable(result.stderr))
+      throw new ToolFailure('ffmpeg', { kind: 'exit', code: TOO_MANY_DECODE_ERRORS }, result.stderr);
     return result;
   });
+}
+
+/** ffmpeg 7 divides whole numbers for its own rate of errors: less than all of them counts as none. */
+function isMostlyUndecodable(stderr: string): boolean {
+  const streams = stderr.matchAll(
+    /Input stream #\d+:\d+ \(audio\): .* (\d+) frames decoded; (\d+) decode errors/g,
+  );
+  return Array.from(streams).some(([, frames, errors]) => Number(errors) > 2 * Number(frames));
 }
 
 /** If the disk is full when a small file is flushed at its end, ffmpeg says so but exits with 0. */

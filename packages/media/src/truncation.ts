@@ -166,7 +166,8 @@ const WAVE64: Chunks = {
 async function endOfChunks(file: FileHandle, sizeBytes: number, chunks: Chunks): Promise<number> {
   let end = 0;
   let large: number | undefined;
-  for (let at = chunks.startsAt; at + chunks.headerBytes <= sizeBytes; ) {
+  let at = chunks.startsAt;
+  while (at + chunks.headerBytes <= sizeBytes) {
     const header = await bytesAt(file, at, chunks.headerBytes);
     if (startsWith(header, 'ds64')) large = Number((await bytesAt(file, at + 16, 8)).readBigUInt64LE());
     const length = chunks.lengthOf(header, large);
@@ -174,7 +175,8 @@ async function endOfChunks(file: FileHandle, sizeBytes: number, chunks: Chunks):
     if (chunks.isSamples(header)) end = at + length;
     at += Math.max(chunks.headerBytes, Math.ceil(length / chunks.padTo) * chunks.padTo);
   }
-  return end;
+  // Cut off before its samples: within what was read last.
+  return end || at;
 }
 
 /** ASF specification, 3.1, 3.2 and 5.1. */
@@ -198,8 +200,8 @@ const MAX_ELEMENTS = 100_000;
 /** RFC 9559: clusters have the blocks; a live recording gives the size of none. */
 async function endOfClusters(file: FileHandle, sizeBytes: number): Promise<number> {
   let end = 0;
+  let at = 0;
   try {
-    let at = 0;
     for (let element = 0; element < MAX_ELEMENTS && at < sizeBytes; element += 1) {
       const { id, headerBytes, payloadBytes } = elementHeader(
         await bytesAt(file, at, MAX_ELEMENT_HEADER_BYTES),
@@ -215,7 +217,7 @@ async function endOfClusters(file: FileHandle, sizeBytes: number): Promise<numbe
   } catch (error) {
     if (!(error instanceof UnsupportedLayout)) throw error;
   }
-  return end;
+  return end || at;
 }
 
 /** Fewer where the file ends. */

@@ -1,7 +1,7 @@
 /** Whose fault it is that ffmpeg did not end well: what this machine did is worth another try, what a limit of ours ended is not (decisions A7). */
-import { copyFile } from 'node:fs/promises';
+import { copyFile, readFile, writeFile } from 'node:fs/promises';
 import { OutputRequest } from 'soundpost-contract/output-request';
-import { extractOne, noAbort, startedBy, tools } from 'soundpost-testing/extracting';
+import { extract, extractOne, noAbort, startedBy, tools } from 'soundpost-testing/extracting';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { processesOver, programOf, signalIfThere } from 'soundpost-testing/processes';
 import { mediaFolder } from 'soundpost-testing/sources';
@@ -64,4 +64,27 @@ it('no memory is a limit of ours where the machine has some, and the fault of th
   } finally {
     left.mockRestore();
   }
+});
+
+it('sound of which more than two thirds cannot be decoded is corrupt, whatever ffmpeg says of it', async () => {
+  const film = await cachedMedia('noise.m4a', [
+    ...['-f', 'lavfi', '-i', 'anoisesrc=d=10:a=0.3:seed=3', '-c:a', 'aac', '-movflags', '+faststart'],
+  ]);
+  const bytes = await readFile(film);
+  const begin = bytes.indexOf('mdat') + 4000;
+  // xorshift, so that it is the same in each run
+  let state = 9;
+  for (let at = begin; at < bytes.length; at += 1) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    bytes[at] = state & 0xff;
+  }
+  await writeFile(folder.at('noise.m4a'), bytes);
+  await expect(
+    extract(folder.at('noise.m4a'), folder.at('noise.wav'), { format: 'wav' }),
+  ).rejects.toMatchObject({
+    code: 'INVALID_VIDEO',
+    details: 'most of the audio could not be decoded',
+  });
 });

@@ -108,12 +108,19 @@ interface Reading {
 /** Decoders of lossy codecs differ between versions of ffmpeg, inaudibly. */
 const MOST_APART_DB = -90;
 
+/** Versions of ffmpeg round to other clocks, and count by other streams. */
+function comparable({ isCountedByUse, beginnings, ...probed }: Probe): unknown {
+  const rounded = (_: string, value: unknown) =>
+    typeof value === 'number' ? Math.round(value * 100) : value;
+  return JSON.parse(JSON.stringify({ ...probed, beginnings: [...beginnings] }, rounded));
+}
+
 function expectSame(ours: Reading | string, stock: Reading | string, what = ''): void {
   if (typeof ours === 'string' || typeof stock === 'string') {
     expect(ours, what).toEqual(stock);
     return;
   }
-  expect(ours.probe, what).toEqual(stock.probe);
+  expect(comparable(ours.probe), what).toEqual(comparable(stock.probe));
   expect(ours.samples.length, what).toBe(stock.samples.length);
   if (ours.samples.equals(stock.samples)) return;
   let sum = 0;

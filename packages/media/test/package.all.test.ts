@@ -75,6 +75,7 @@ describe('soundpost-media', () => {
       'content-disposition',
       'fluent-ffmpeg',
       'ipaddr.js',
+      'jschardet',
       'undici',
       'zod',
     ]);
