@@ -212,6 +212,8 @@ export class TrackEnds {
   async isDelayed(plan: OutputPlan, file: Clock): Promise<boolean> {
     const { track } = plan;
     if (file.gapSeconds <= CLOCK_TOLERANCE_SECONDS || track.mixed !== undefined) return false;
+    // Such a track changes in the middle, and is decoded no further than is wanted.
+    if (this.#job.uniform !== undefined) return false;
     const isDelayed = this.#delayed.get(track.streamIndex) ?? (await this.#hasDelay(plan, file));
     this.#delayed.set(track.streamIndex, isDelayed);
     return isDelayed;
