@@ -16,7 +16,6 @@ import { WorkerRegistry } from '../jobs/worker-registry.ts';
 import { incomingFolder, type Resources, type Stores } from '../process/resources.ts';
 import { runExtraction } from './extraction.ts';
 import { consumeFollowUps } from './followups.ts';
-import { PutBackDownloads } from './put-back.ts';
 import type { WorkerServices } from './step.ts';
 
 interface WorkerProcess {
@@ -42,7 +41,7 @@ export async function startWorker(
   await workspaces.sweep();
   const queues = openQueues(stores.redis, logger);
   const registry = new WorkerRegistry({ redis: stores.redis, queues, logger });
-  const services = await servicesOf(resources, redis, workspaces);
+  const services = await servicesOf(resources, redis);
 
   const extractions = extractionsOf({ resources, redis, workspaces, queues, registry, services });
   probes.add('disk', diskProbe(resources));
@@ -69,11 +68,7 @@ export async function startWorker(
 }
 
 /** What the steps of an extraction need. */
-async function servicesOf(
-  resources: Resources,
-  redis: Redis,
-  workspaces: Workspaces,
-): Promise<WorkerServices> {
+async function servicesOf(resources: Resources, redis: Redis): Promise<WorkerServices> {
   const { config, logger, storage, outbound, metrics, storageWatch } = resources;
   const { observer } = metrics;
   return {
@@ -85,8 +80,7 @@ async function servicesOf(
     logger,
     observer,
     tracing: resources.traces.tracing,
-    encoding: new Semaphore(config.WORKER_CONCURRENCY),
-    putBack: new PutBackDownloads(join(workspaces.folder, 'put-back')),
+    encoding: new Semaphore(config.WORKER_CONCURRENCY, config.WORKER_CONCURRENCY),
     charge(tenant, seconds) {
       observer.keyCharged(tenant, seconds);
       const perMinute = config.CPU_SECONDS_PER_MINUTE;
