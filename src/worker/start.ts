@@ -81,13 +81,14 @@ async function servicesOf(resources: Resources, redis: Redis): Promise<WorkerSer
     observer,
     tracing: resources.traces.tracing,
     encoding: new Semaphore(config.WORKER_CONCURRENCY, config.WORKER_CONCURRENCY),
-    charge(tenant, seconds) {
-      observer.keyCharged(tenant, seconds);
+    async charge(tenant, seconds) {
+      if (seconds > 0) observer.keyCharged(tenant, seconds);
       const perMinute = config.CPU_SECONDS_PER_MINUTE;
-      if (perMinute === undefined) return;
-      void chargeProcessor(redis, tenant, seconds, perMinute).catch((error: Error) =>
-        logger.warn({ error: error.message }, 'the processor time of a job could not be noted'),
-      );
+      if (perMinute === undefined) return false;
+      return chargeProcessor(redis, tenant, seconds, perMinute).catch((error: Error) => {
+        logger.warn({ error: error.message }, 'the processor time of a job could not be noted');
+        return false;
+      });
     },
     // A failed estimate must not fail the job.
     noteSeconds: (seconds) =>

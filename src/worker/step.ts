@@ -26,8 +26,8 @@ export interface WorkerServices {
   readonly encoding: Semaphore;
   /** The workspaces' volume. */
   readonly disk: DiskSpace;
-  /** Gets the processor time that an attempt used, however it ended. */
-  readonly charge?: (tenant: string, processorSeconds: number) => void;
+  /** Charges a key with processor time, perhaps 0. Resolves with whether it is over its budget. */
+  readonly charge?: (tenant: string, processorSeconds: number) => Promise<boolean>;
   /** Gets the duration of each completed job, for estimates. */
   readonly noteSeconds?: (seconds: JobSeconds) => void;
   readonly observer?: Observer;
