@@ -4,6 +4,7 @@
  * names BullMQ's keys or the fields of a job's hash.
  */
 
+import type { Job, Worker } from 'bullmq';
 import bullmq from 'bullmq/package.json' with { type: 'json' };
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -176,7 +177,7 @@ const confirm = loadScript(new URL('./lua/bullmq/submission-confirm.lua', import
 /** Lets existing jobs of a submission start. False if one of them is gone. */
 export async function confirmJobs(redis: Redis, tenant: string, jobIds: readonly string[]): Promise<boolean> {
   const keys = jobIds.map((jobId) => recordKey('extract', jobId));
-  const args = [ACCEPTED_CHANNEL, `${tenant} ${jobIds[0]}`, CHANGE_CHANNEL, ...jobIds];
+  const args = [ACCEPTED_CHANNEL, tenant, CHANGE_CHANNEL, ...jobIds];
   return (await confirm.run(redis, keys, args)) === 1;
 }
 
@@ -290,37 +291,34 @@ export async function heldJobs(
   return flat.flatMap((jobId, index) => (index % 2 === 0 ? [{ jobId, token: flat[index + 1] ?? '' }] : []));
 }
 
-export interface WaitingJob {
-  readonly jobId: string;
-  readonly tenant: string;
-  /** Ms since the epoch. */
-  readonly submittedAtMs: number;
-  /** Brought forward, or returned from a dead worker. */
-  readonly isInFront: boolean;
+const firstOfOthers = loadScript(new URL('./lua/bullmq/first-of-others.lua', import.meta.url));
+
+/** Makes the first job of a key that is not `served`, nor paused, the next to be taken, if any. */
+export async function bringFirst(redis: Redis, served: readonly string[]): Promise<boolean> {
+  const keys = ['prioritized', 'wait', 'marker'].map((part) => keyOf('extract', part));
+  const args = [keyOf('extract', ''), apiKeyKey(''), ...served];
+  return (await firstOfOthers.run(redis, keys, args)) === 1;
 }
 
-const WAITING_KEYS = [keyOf('extract', 'prioritized'), keyOf('extract', 'wait')];
+/** Has a worker act on a larger concurrency: a full one waits until one of its jobs ends. */
+export function noticeConcurrency(worker: Worker): void {
+  const { mainLoopQueue } = worker as unknown as {
+    readonly mainLoopQueue: { add(fetched: Promise<undefined>): void } | null;
+  };
+  mainLoopQueue?.add(Promise.resolve(undefined));
+}
 
-const firstOfOthers = loadScript(new URL('./lua/bullmq/first-waiting.lua', import.meta.url));
-
-/** The first job of another key, or of one that is not `served`; none of a paused key. */
-export async function firstWaiting(
+/** Puts a job back in its place, as if it had not been taken. Uses up no attempt. */
+export async function returnUnstarted(
   redis: Redis,
-  served: readonly string[],
-  others: readonly string[],
-): Promise<WaitingJob | undefined> {
-  const args = [keyOf('extract', ''), apiKeyKey(''), served.length, ...served, ...others];
-  const found = await firstOfOthers.run(redis, WAITING_KEYS, args);
-  if (found === null) return undefined;
-  const [jobId, tenant, submittedAtMs, isInFront] = found as [string, string, string, 0 | 1];
-  return { jobId, tenant, submittedAtMs: Number(submittedAtMs), isInFront: isInFront === 1 };
-}
-
-const forward = loadScript(new URL('./lua/bullmq/job-bring-forward.lua', import.meta.url));
-
-/** Makes the job the next to be taken. False if it no longer waits or was brought forward. */
-export async function bringForward(redis: Redis, jobId: string): Promise<boolean> {
-  return (await forward.run(redis, WAITING_KEYS, [jobId])) !== 0;
+  queue: QueueName,
+  job: Job,
+  token: string | undefined,
+): Promise<void> {
+  // Nothing was reported: it has never run.
+  if (job.progress === 0) await redis.hdel(recordKey(queue, job.id ?? ''), 'processedOn');
+  await job.moveToWait(token);
+  if (queue === 'extract') await wakeWorker(redis);
 }
 
 /** Wakes an idle worker: after `moveToWait` BullMQ does not, and workers poll only every 5 s. */

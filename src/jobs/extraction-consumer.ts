@@ -13,7 +13,13 @@ import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { subscribe } from 'soundpost-kit/redis/subscription';
 import { AttemptReport, observeEnds, observeStart } from './attempt-report.ts';
-import { dropUnconfirmed, noteServed, startAttempt, wakeWorker } from './bullmq-internals.ts';
+import {
+  dropUnconfirmed,
+  noteServed,
+  returnUnstarted,
+  startAttempt,
+  wakeWorker,
+} from './bullmq-internals.ts';
 import { cancelledError, deadlyError } from './job-record.ts';
 import { ACCEPTED_CHANNEL, CANCEL_CHANNEL } from './names.ts';
 import { waitingJobs } from './open-queue.ts';
@@ -21,24 +27,19 @@ import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
 import { forgetReserved } from './reservation.ts';
 import { Semaphore } from './semaphore.ts';
-import { type Place, ShareWatch } from './share-watch.ts';
+import { Shares } from './shares.ts';
 
 /**
- * Why a running job was aborted. `yielded`: another key's job gets its slot. `refused`: never
- * accepted. `deadly`: killed too many workers. `undecided`: may have. `paused`: its key is.
+ * Why a running job was aborted. `refused`: never accepted. `deadly`: killed too many workers.
+ * `undecided`: may have. `paused`: its key is.
  */
 class JobAborted extends Error {
   override readonly name = 'JobAborted';
-  readonly why: 'cancelled' | 'lost' | 'shutdown' | 'yielded' | 'deadly' | 'undecided' | 'refused' | 'paused';
+  readonly why: 'cancelled' | 'lost' | 'shutdown' | 'deadly' | 'undecided' | 'refused' | 'paused';
   constructor(why: JobAborted['why']) {
     super(`the job was given up: ${why}`);
     this.why = why;
   }
-}
-
-/** Whether a job was aborted to free its slot for another key; it will run again. */
-export function wasPutBack({ reason }: AbortSignal): boolean {
-  return reason instanceof JobAborted && reason.why === 'yielded';
 }
 
 /** An attempt at a job, as its steps see it. */
@@ -53,12 +54,12 @@ export interface ExtractionJob {
   readonly signal: AbortSignal;
   /** Written at the next tick, or at once for a new step; call it as often as needed. */
   report(state: ExtractProgress): void;
-  /** Call when the job gets an encoder: it is no longer put back, and virtual time advances. */
+  /** Call when the job gets an encoder: virtual time advances. */
   takeTurn(): Promise<void>;
 }
 
 export interface ExtractionConsumerOptions extends WorkerSettings {
-  /** Jobs taken at the same time. */
+  /** Jobs taken at the same time; keys without one may take up to as many again. */
   readonly concurrency: number;
   /**
    * Resolves with the result. A ServiceError is final, except INTERNAL_ERROR, which is retried and
@@ -91,25 +92,26 @@ const MAX_STALLED = 1000;
 export function consumeExtractions(options: ExtractionConsumerOptions): ExtractionConsumer {
   const { redis, logger, queue, probes, patienceSeconds, concurrency } = options;
   const running = new Map<string, RunningJob>();
-  const room = new Semaphore(options.concurrency);
+  const room = new Semaphore(2 * concurrency);
   let begun = 0;
 
   // BullMQ passes a signal only to three parameters; it aborts when the lock is not renewed.
   const processor = async (job: Job, token = '', lockLost?: AbortSignal): Promise<ExtractResult> => {
     const jobId = job.id ?? '';
+    // After a Redis outage a worker can get its own job again before noticing that it lost it.
+    running.get(jobId)?.controller.abort(new JobAborted('lost'));
+    running.delete(jobId);
+    const { tenant } = job.data;
+    if (!shares.admits(tenant)) {
+      await returnUnstarted(redis, 'extract', job, token);
+      throw new WaitingError();
+    }
     const controller = new AbortController();
     const onLost = (): void => controller.abort(new JobAborted('lost'));
     lockLost?.addEventListener('abort', onLost, { once: true });
-    // After a Redis outage a worker can get its own job again before noticing that it lost it.
-    running.get(jobId)?.controller.abort(new JobAborted('lost'));
-    const { tenant } = job.data;
-    const own: RunningJob = {
-      controller,
-      tenant,
-      order: job.priority,
-      hasTurn: false,
-    };
+    const own: RunningJob = { controller, tenant };
     running.set(jobId, own);
+    if (running.size > concurrency) void shares.look();
     begun += 1;
     observeStart(job, options.observer);
     try {
@@ -117,29 +119,21 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     } catch (error) {
       throw await asBullError(error, job, token, controller.signal, options);
     } finally {
-      if (running.get(jobId) === own) {
-        running.delete(jobId);
-      }
+      if (running.get(jobId) === own) running.delete(jobId);
+      shares.left();
       lockLost?.removeEventListener('abort', onLost);
     }
   };
 
   const worker = openWorker('extract', processor, options, {
-    concurrency: options.concurrency,
+    concurrency,
     maxStalledCount: MAX_STALLED,
   });
   observeEnds(worker, options.observer);
 
   const hasRoom = (): boolean => running.size < concurrency && !worker.isPaused();
-  const shares = new ShareWatch({
-    redis,
-    places: () =>
-      hasRoom() || worker.isPaused()
-        ? []
-        : [...running.values()].filter(({ controller }) => !controller.signal.aborted),
-    putBack: ({ controller }: RunningJob) => controller.abort(new JobAborted('yielded')),
-    logger,
-  });
+  const held = () => [...running.values()].map(({ tenant }) => tenant);
+  const shares = new Shares({ redis, worker, places: concurrency, held, logger });
   if (patienceSeconds !== undefined) {
     probes?.add(
       'consumer',
@@ -166,21 +160,20 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
 
 /**
  * A lost message does no harm: the attempt's report reads the cancel flag with its next tick,
- * and the share watch checks the queue every second.
+ * and the shares look at the queue every second.
  * @returns how to unsubscribe
  */
 function followMessages(
   { redis, logger }: ExtractionConsumerOptions,
   running: ReadonlyMap<string, RunningJob>,
-  shares: ShareWatch<RunningJob>,
+  shares: Shares,
 ): () => void {
   return subscribe(
     redis,
     {
       [CANCEL_CHANNEL]: (jobId) => running.get(jobId)?.controller.abort(new JobAborted('cancelled')),
       [ACCEPTED_CHANNEL]: (message) => {
-        const [tenant = '', jobId = ''] = message.split(' ');
-        shares.see({ tenant, jobId });
+        if (![...running.values()].some(({ tenant }) => message === tenant)) void shares.look();
       },
     },
     (error) => logger.warn({ error: error.message }, 'messages to workers'),
@@ -212,9 +205,9 @@ function consumerProbe(
 }
 
 /** A job that this worker is running. */
-interface RunningJob extends Place {
+interface RunningJob {
   readonly controller: AbortController;
-  hasTurn: boolean;
+  readonly tenant: string;
 }
 
 async function attempt(
@@ -266,10 +259,7 @@ async function attempt(
       order: job.priority,
       signal,
       report: (state) => report.note(state),
-      takeTurn() {
-        own.hasTurn = true;
-        return noteServed(redis, jobId, attemptToken);
-      },
+      takeTurn: () => noteServed(redis, jobId, attemptToken),
     });
     signal.throwIfAborted();
     return result;
@@ -339,7 +329,6 @@ async function givenUp(
       job.opts.removeOnFail = true;
       return new UnrecoverableError(JSON.stringify(cancelledError));
     case 'shutdown':
-    case 'yielded':
       await job.moveToWait(token);
       await wakeWorker(redis);
       return new WaitingError();

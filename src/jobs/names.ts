@@ -36,7 +36,7 @@ export const notePartId = (sendId: string, part: number): string =>
 
 /** Sends a cancellation to the job's worker; the message is the job's id. */
 export const CANCEL_CHANNEL = ownKey('cancel');
-/** Announces each accepted submission by its first job, as `<tenant> <id>`. */
+/** Announces each accepted submission; the message is its tenant. */
 export const ACCEPTED_CHANNEL = ownKey('accepted');
 /** Announces that a job was accepted or changed; the message is its id. */
 export const CHANGE_CHANNEL = ownKey('change');

@@ -14,7 +14,7 @@ import type { Logger } from 'soundpost-base/logger';
 import type { Probes } from 'soundpost-kit/observe/probes';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { wakeWorker } from './bullmq-internals.ts';
+import { returnUnstarted } from './bullmq-internals.ts';
 import { type QueueName, queueNames } from './names.ts';
 import { connectionOptions } from './open-queue.ts';
 import type { WorkerRegistry } from './worker-registry.ts';
@@ -53,9 +53,11 @@ export function openWorker(
   const lockMs = lockSeconds * 1000;
   const backoff = options.settings?.backoffStrategy;
   const inTime = backoff ? neverEarly(processor) : processor;
-  const whileOpen: Processor = (job, token, signal) => {
-    if (probes?.pauses(name)) return putBack(name, job, token, redis);
-    return inTime(job, token, signal);
+  const whileOpen: Processor = async (job, token, signal) => {
+    if (!probes?.pauses(name)) return inTime(job, token, signal);
+    // BullMQ gives a waiting worker one more job after a pause.
+    await returnUnstarted(redis, name, job, token);
+    throw new WaitingError();
   };
   const worker: Worker = new Worker(queueNames[name], whileOpen, {
     ...connectionOptions(redis, telemetry),
@@ -75,13 +77,6 @@ export function openWorker(
     known.then(() => worker.run()).catch((error: Error) => worker.emit('error', error));
   }
   return worker;
-}
-
-/** BullMQ gives a waiting worker one more job after a pause. Uses up no attempt. */
-async function putBack(name: QueueName, job: Job, token: string | undefined, redis: Redis): Promise<never> {
-  await job.moveToWait(token);
-  if (name === 'extract') await wakeWorker(redis);
-  throw new WaitingError();
 }
 
 /** Pauses taking jobs as the probes demand; running jobs continue. */

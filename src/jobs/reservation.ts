@@ -109,8 +109,8 @@ export function tenantJobsKey(tenant: string): string {
   return ownKey('jobs', tenant);
 }
 
-// A key's processor seconds per minute (`CPU_SECONDS_PER_MINUTE`). A job is charged when it ends,
-// as a debt that time pays off. Above a minute's worth, new jobs queue as `low`.
+// A key's processor seconds per minute (`CPU_SECONDS_PER_MINUTE`). Jobs are charged while tools
+// run, as a debt that time pays off. Above a minute's worth, new jobs queue as `low`.
 
 export const MINUTE_MS = 60_000;
 
@@ -121,12 +121,13 @@ export function processorDebtKey(tenant: string): string {
 
 const charge = loadScript(new URL('./lua/processor-charge.lua', import.meta.url));
 
-/** @param perMinute seconds */
+/** @param perMinute seconds @returns whether the key now owes more than a minute's worth */
 export async function chargeProcessor(
   redis: Redis,
   tenant: string,
   seconds: number,
   perMinute: number,
-): Promise<void> {
-  await charge.run(redis, [processorDebtKey(tenant)], [(seconds / perMinute) * MINUTE_MS]);
+): Promise<boolean> {
+  const key = processorDebtKey(tenant);
+  return (await charge.run(redis, [key], [(seconds / perMinute) * MINUTE_MS])) === 1;
 }

@@ -1,6 +1,7 @@
 /**
  * Limits concurrency. Keys below their share go first: the capacity divided by the keys that hold
- * or wait for some, rounded up (decisions A6). Otherwise the order decides.
+ * or wait for some, rounded up (decisions A6). Otherwise the order decides. A key that holds none
+ * may get a unit `beyond` the capacity.
  */
 
 export interface SemaphoreRequest {
@@ -23,19 +24,23 @@ interface Waiting {
 
 export class Semaphore {
   readonly capacity: number;
+  readonly #beyond: number;
+  /** Below 0: so many are held beyond the capacity. */
   #free: number;
   /** By key. */
   readonly #held = new Map<string, number>();
   readonly #waiting: Waiting[] = [];
 
-  constructor(capacity: number) {
+  /** @param beyond units beyond the capacity; default 0 */
+  constructor(capacity: number, beyond = 0) {
     this.capacity = capacity;
+    this.#beyond = beyond;
     this.#free = capacity;
   }
 
   /** Unused capacity. */
   get free(): number {
-    return this.#free;
+    return Math.max(0, this.#free);
   }
 
   /**
@@ -117,9 +122,12 @@ export class Semaphore {
     if (first === undefined || first.weight > 1) {
       return first && first.weight <= this.#free ? first : undefined;
     }
-    if (this.#free === 0) return undefined;
     const large = this.#waiting.findIndex(({ weight }) => weight > 1);
     const ready = this.#waiting.slice(0, large < 0 ? undefined : large);
+    if (this.#free <= 0) {
+      const isMore = this.#free > -this.#beyond;
+      return isMore ? ready.find(({ key }) => this.#heldBy(key) === 0) : undefined;
+    }
     const keys = new Set([...this.#held.keys(), ...this.#waiting.map(({ key }) => key)]);
     const share = Math.ceil(this.capacity / keys.size);
     return ready.find(({ key }) => this.#heldBy(key) < share) ?? first;

@@ -51,7 +51,6 @@ async function runSteps(
   space: DiskClaim,
 ): Promise<ExtractResult> {
   const meter = new ProgressMeter(stepsOf(job.payload), Date.now(), job.report);
-  let processorSeconds = 0;
   const context: StepContext = {
     jobId: job.jobId,
     payload: job.payload,
@@ -60,12 +59,7 @@ async function runSteps(
     space,
     signal: job.signal,
     logger: services.logger.child({ jobId: job.jobId }),
-    services: {
-      ...services,
-      tools: metered(services.tools, (seconds) => {
-        processorSeconds += seconds;
-      }),
-    },
+    services: { ...services, tools: await chargedTo(job.payload.tenant, services) },
     report: (step, fraction) => meter.advance(step, fraction, Date.now()),
   };
   const timed = timing(services);
@@ -105,20 +99,22 @@ async function runSteps(
     throw error;
   } finally {
     leave?.();
-    if (processorSeconds > 0) services.charge?.(job.payload.tenant, processorSeconds);
   }
 }
 
-/** The tools; `onUsed` also gets the processor time of each run. */
-function metered(tools: MediaTools, onUsed: (processorSeconds: number) => void): MediaTools {
+/** Tools that are charged to the key while they run; of a key over its budget at nice 19. */
+async function chargedTo(tenant: string, { tools, charge }: WorkerServices): Promise<MediaTools> {
+  if (charge === undefined) return tools;
+  let isOver = await charge(tenant, 0);
   return {
     ...tools,
-    watch(tool) {
-      const report = tools.watch?.(tool);
-      return (ending, processorSeconds) => {
-        onUsed(processorSeconds);
-        report?.(ending, processorSeconds);
-      };
+    meter(seconds) {
+      if (seconds > 0) {
+        void charge(tenant, seconds).then((isNow) => {
+          isOver = isNow;
+        });
+      }
+      return isOver;
     },
   };
 }

@@ -16,7 +16,6 @@ import { WorkerRegistry } from '../jobs/worker-registry.ts';
 import { incomingFolder, type Resources, type Stores } from '../process/resources.ts';
 import { runExtraction } from './extraction.ts';
 import { consumeFollowUps } from './followups.ts';
-import { PutBackDownloads } from './put-back.ts';
 import type { WorkerServices } from './step.ts';
 
 interface WorkerProcess {
@@ -42,7 +41,7 @@ export async function startWorker(
   await workspaces.sweep();
   const queues = openQueues(stores.redis, logger);
   const registry = new WorkerRegistry({ redis: stores.redis, queues, logger });
-  const services = await servicesOf(resources, redis, workspaces);
+  const services = await servicesOf(resources, redis);
 
   const extractions = extractionsOf({ resources, redis, workspaces, queues, registry, services });
   probes.add('disk', diskProbe(resources));
@@ -69,11 +68,7 @@ export async function startWorker(
 }
 
 /** What the steps of an extraction need. */
-async function servicesOf(
-  resources: Resources,
-  redis: Redis,
-  workspaces: Workspaces,
-): Promise<WorkerServices> {
+async function servicesOf(resources: Resources, redis: Redis): Promise<WorkerServices> {
   const { config, logger, storage, outbound, metrics, storageWatch } = resources;
   const { observer } = metrics;
   return {
@@ -85,15 +80,15 @@ async function servicesOf(
     logger,
     observer,
     tracing: resources.traces.tracing,
-    encoding: new Semaphore(config.WORKER_CONCURRENCY),
-    putBack: new PutBackDownloads(join(workspaces.folder, 'put-back')),
-    charge(tenant, seconds) {
-      observer.keyCharged(tenant, seconds);
+    encoding: new Semaphore(config.WORKER_CONCURRENCY, config.WORKER_CONCURRENCY),
+    async charge(tenant, seconds) {
+      if (seconds > 0) observer.keyCharged(tenant, seconds);
       const perMinute = config.CPU_SECONDS_PER_MINUTE;
-      if (perMinute === undefined) return;
-      void chargeProcessor(redis, tenant, seconds, perMinute).catch((error: Error) =>
-        logger.warn({ error: error.message }, 'the processor time of a job could not be noted'),
-      );
+      if (perMinute === undefined) return false;
+      return chargeProcessor(redis, tenant, seconds, perMinute).catch((error: Error) => {
+        logger.warn({ error: error.message }, 'the processor time of a job could not be noted');
+        return false;
+      });
     },
     // A failed estimate must not fail the job.
     noteSeconds: (seconds) =>

@@ -12,7 +12,6 @@ import type { Outbound } from 'soundpost-outbound/outbound';
 import type { JobSeconds } from '../jobs/outlook.ts';
 import type { ExtractPayload } from '../jobs/payloads.ts';
 import type { Semaphore } from '../jobs/semaphore.ts';
-import type { PutBackDownloads } from './put-back.ts';
 
 /** What the steps use; wired in start.ts. */
 export interface WorkerServices {
@@ -25,11 +24,10 @@ export interface WorkerServices {
   readonly limits: WorkerLimits;
   /** Limits how many jobs analyze and encode at the same time. */
   readonly encoding: Semaphore;
-  readonly putBack?: PutBackDownloads;
   /** The workspaces' volume. */
   readonly disk: DiskSpace;
-  /** Gets the processor time that an attempt used, however it ended. */
-  readonly charge?: (tenant: string, processorSeconds: number) => void;
+  /** Charges a key with processor time, perhaps 0. Resolves with whether it is over its budget. */
+  readonly charge?: (tenant: string, processorSeconds: number) => Promise<boolean>;
   /** Gets the duration of each completed job, for estimates. */
   readonly noteSeconds?: (seconds: JobSeconds) => void;
   readonly observer?: Observer;

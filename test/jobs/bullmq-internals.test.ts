@@ -7,11 +7,10 @@ import { describe, expect, it } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import {
   BULLMQ_VERSION,
-  bringForward,
+  bringFirst,
   checkBullmq,
   endedBetween,
   fetchExtraction,
-  firstWaiting,
   hashOf,
   markCancelled,
   noteErased,
@@ -22,6 +21,7 @@ import {
   readExtraction,
   recordKey,
   reportProgress,
+  returnUnstarted,
   startAttempt,
   wakeWorker,
 } from '../../src/jobs/bullmq-internals.ts';
@@ -153,16 +153,16 @@ describe('the places of the queue', () => {
 
   it('move to the front together: of jobs that wait, run, and wait for their next try', async () => {
     const extract = queue().queue('extract');
-    const add = (jobId: string, priority: number, delay = 0) =>
-      extract.add('extract', {}, { jobId, priority, delay });
+    const add = (jobId: string, priority: number, delay = 0, data = {}) =>
+      extract.add('extract', data, { jobId, priority, delay });
     await add('running', 101);
     await queue().worker('extract').getNextJob('a token');
     await add('second', 103);
     await add('first', 102);
     await add('clipped', 50);
     await add('later', 104, 60_000);
-    await add('forward', 105);
-    await bringForward(queue().redis, 'forward');
+    await add('forward', 105, 0, { tenant: TENANT });
+    await bringFirst(queue().redis, []);
     await run('queue-places.lua', 'shiftPriorities(100)', QUEUE_PLACES_KEYS);
     const priorities = async (...ids: string[]) =>
       Promise.all(ids.map(async (id) => (await jobOf(id)).priority));
@@ -283,36 +283,28 @@ describe('cancelling', () => {
   });
 });
 
-it('a job that is brought forward is taken before all others, and comes back to its place', async () => {
+it('the first job of a key without its share is taken before all others, and comes back to its place unstarted', async () => {
   const { redis } = queue();
   const extract = queue().queue('extract');
   const add = (jobId: string, tenant: string, priority: number) =>
-    extract.add(
-      'extract',
-      { version: 1, tenant, note: '"tenant":"cccccccc"' },
-      { jobId, priority, timestamp: priority },
-    );
+    extract.add('extract', { version: 1, tenant, note: '"tenant":"cccccccc"' }, { jobId, priority });
   await add('first', 'aaaaaaaa', 1);
   await add('last', 'bbbbbbbb', 9);
-  const last = { jobId: 'last', tenant: 'bbbbbbbb', submittedAtMs: 9, isInFront: false };
-  expect(await firstWaiting(redis, [], [])).toMatchObject({ jobId: 'first' });
-  expect(await firstWaiting(redis, ['aaaaaaaa'], [])).toEqual(last);
-  expect(await firstWaiting(redis, [], ['aaaaaaaa'])).toEqual(last);
-  expect(await firstWaiting(redis, ['aaaaaaaa'], ['bbbbbbbb'])).toEqual(last);
-  expect(await firstWaiting(redis, ['aaaaaaaa', 'bbbbbbbb'], [])).toBeUndefined();
+  await add('behind', 'bbbbbbbb', 9);
+  expect(await bringFirst(redis, ['aaaaaaaa', 'bbbbbbbb'])).toBe(false);
   await redis.hset(apiKeyKey('bbbbbbbb'), PAUSED_FIELD, 1);
-  expect(await firstWaiting(redis, ['aaaaaaaa'], [])).toBeUndefined();
+  expect(await bringFirst(redis, ['aaaaaaaa'])).toBe(false);
   await redis.del(apiKeyKey('bbbbbbbb'));
-  expect(await bringForward(redis, 'last')).toBe(true);
-  expect(await bringForward(redis, 'last')).toBe(false);
-  expect(await firstWaiting(redis, ['aaaaaaaa'], [])).toEqual({ ...last, isInFront: true });
-  expect(await bringForward(redis, 'unknown')).toBe(false);
-  const worker = queue().worker('extract');
-  const job = await worker.getNextJob('ours', { block: false });
+  // Also one that stands in front already.
+  for (let nth = 0; nth < 2; nth++) expect(await bringFirst(redis, ['aaaaaaaa'])).toBe(true);
+  const job = await queue().worker('extract').getNextJob('ours', { block: false });
+  if (job === undefined) throw new Error('no job was taken');
   expect(job).toMatchObject({ id: 'last', priority: 9 });
-  await job?.moveToWait('ours');
-  expect((await extract.getPrioritized()).map(({ id }) => id)).toEqual(['first', 'last']);
+  await returnUnstarted(redis, 'extract', job, 'ours');
+  expect((await extract.getPrioritized()).map(({ id }) => id)).toEqual(['first', 'last', 'behind']);
   expect(await extract.getWaitingCount()).toBe(0);
+  const back = await extract.getJob('last');
+  expect([back?.processedOn, back?.attemptsMade]).toEqual([undefined, 0]);
 });
 
 it('a job that comes back with its priority is taken at once by a worker that is woken', async () => {

@@ -132,9 +132,9 @@ describe('fairness', () => {
     const normal = [0, 4, 8];
     expect(await priorities()).toEqual(normal);
     // A minute's worth is no debt yet.
-    await chargeProcessor(redis, TENANT, 30, 30);
+    expect(await chargeProcessor(redis, TENANT, 30, 30)).toBe(false);
     expect(await priorities()).toEqual(normal);
-    await chargeProcessor(redis, TENANT, 90, 30);
+    expect(await chargeProcessor(redis, TENANT, 90, 30)).toBe(true);
     expect(await priorities()).toEqual([0, 16, 32]);
     // By now it would be paid off in four minutes.
     const debtMs = Number(await redis.pttl(processorDebtKey(TENANT)));
@@ -181,17 +181,19 @@ describe('fairness', () => {
   it('gives a newcomer no more than its share', async () => {
     const early = await queue().submitMany(60, TENANT);
     const order: string[] = [];
-    const gate = Promise.withResolvers<void>();
     const done = Promise.withResolvers<void>();
-    queue().consume(async ({ jobId }) => {
+    const disk = queue().disk();
+    const run = async ({ jobId }: ExtractionJob) => {
       order.push(jobId);
-      if (order.length === 20) await gate.promise;
+      // Beside a job that runs the newcomer would have a place of its own.
+      if (order.length === 20) await disk.becomes('low');
       if (order.length === 80) done.resolve();
       return resultOf(jobId);
-    });
-    await expect.poll(() => order.length).toBe(20);
+    };
+    queue().consume(run, { probes: disk.probes });
+    await queue().reaches(early[19] ?? '', 'completed');
     await queue().submitMany(20, 'tenant02');
-    gate.resolve();
+    await disk.becomes('ok');
     await done.promise;
     const next = order.slice(20, 40).filter((jobId) => early.includes(jobId));
     expect(next.length).toBeGreaterThanOrEqual(9);
@@ -262,8 +264,10 @@ describe('the virtual time', () => {
       await hold.promise;
       return resultOf(jobId);
     });
-    const running = await queue().submit(TENANT);
-    await queue().reaches(running, 'processing');
+    // Its place, and the one that a key without any may take beside it.
+    for (const tenant of [TENANT, 'tenant05']) {
+      await queue().reaches(await queue().submit(tenant), 'processing');
+    }
     await redis.set(VIRTUAL_TIME_KEY, 1_048_574);
     const before = [
       ...(await queue().submitMany(3, TENANT)),

@@ -5,8 +5,8 @@ import { Semaphore, type SemaphoreRequest } from '../../src/jobs/semaphore.ts';
 const never = new AbortController().signal;
 
 /** Asks for room under a name; `inside` tells who has it. */
-function room(capacity: number) {
-  const semaphore = new Semaphore(capacity);
+function room(capacity: number, beyond = 0) {
+  const semaphore = new Semaphore(capacity, beyond);
   const inside: string[] = [];
   return {
     semaphore,
@@ -163,4 +163,25 @@ it('forgets a key that has left', async () => {
   others.release();
   await Promise.all(asked);
   expect(inside).toEqual(['b', 'c', 'a1', 'a2', 'd1']);
+});
+
+it('lets in a key that holds none beyond its capacity, up to a limit, and nobody else until that has evened out', async () => {
+  const { semaphore, enter, inside } = room(2, 2);
+  const leaves = [];
+  for (const name of ['a1', 'a2']) leaves.push(await enter(name, { key: 'a' }));
+  const a3 = enter('a3', { key: 'a', order: 1 });
+  const leaveB = await enter('b1', { key: 'b', order: 2 });
+  const b2 = enter('b2', { key: 'b', order: 2 });
+  await enter('c1', { key: 'c', order: 3 });
+  const d1 = enter('d1', { key: 'd', order: 4 });
+  await settled();
+  expect(inside).toEqual(['a1', 'a2', 'b1', 'c1']);
+  expect([semaphore.free, semaphore.takeFree(1).weight]).toEqual([0, 0]);
+  leaves[0]?.();
+  await d1;
+  leaveB();
+  await b2;
+  leaves[1]?.();
+  await a3;
+  expect(inside).toEqual(['a1', 'a2', 'b1', 'c1', 'd1', 'b2', 'a3']);
 });

@@ -17,7 +17,7 @@ const asking = new Set<string>();
 
 /** A worker with its encoders, as src/worker/extraction.ts is one; `encode` is what a job does with an encoder. */
 function openWorker(encoders: number, ahead: number, encode: (job: ExtractionJob) => Promise<void>): void {
-  const encoding = new Semaphore(encoders);
+  const encoding = new Semaphore(encoders, encoders);
   queue().consume(
     async (job) => {
       const { jobId, order, signal, takeTurn } = job;
@@ -36,29 +36,26 @@ function openWorker(encoders: number, ahead: number, encode: (job: ExtractionJob
 }
 
 it.runIf(currentRun === 'core')(
-  'a job taken up ahead yields its place to a key that has none, which is served next',
+  'a key that has no encoder gets one at once, beside the jobs that another one has taken up ahead',
   async () => {
-    const ended: string[] = [];
     const gates = new Map<string, PromiseWithResolvers<void>>();
     openWorker(1, 4, async ({ jobId }) => {
       const gate = Promise.withResolvers<void>();
       gates.set(jobId, gate);
       await gate.promise;
-      ended.push(jobId);
     });
     const many = await queue().submitMany(8, 'aaaaaaaa');
-    const takenUp = () => queue().queue('extract').getActiveCount();
-    await until('the worker is full', async () => (await takenUp()) === 5);
+    await until('the worker is full', () => asking.size === 5);
     const newcomer = await queue().submit('bbbbbbbb');
-    await until('the newcomer asks for an encoder', () => asking.has(newcomer));
-    await until('the worker is full again', async () => (await takenUp()) === 5);
+    await until('the newcomer has an encoder', () => gates.has(newcomer));
+    expect([...gates.keys()]).toEqual([many[0], newcomer]);
 
-    while (ended.length < 9) {
-      const [jobId, gate] = await until('a job has its turn', () => [...gates][ended.length]);
+    for (const jobId of [newcomer, ...many]) {
+      const gate = await until('a job has its turn', () => gates.get(jobId));
+      expect(gates.size).toBe(jobId === newcomer ? 2 : many.indexOf(jobId) + 2);
       gate.resolve();
       await queue().reaches(jobId, 'completed');
     }
-    expect(ended).toEqual([many[0], newcomer, ...many.slice(1)]);
   },
 );
 

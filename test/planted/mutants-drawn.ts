@@ -137,12 +137,12 @@ export const mutants: readonly Fault[] = [
     name: 'mutant-negated-open-worker-whileopen',
     promise: 'a mutant of what one MP3 job runs',
     in: 'whileOpen',
-    search: 'if (probes?.pauses(name)) return',
-    replace: 'if (!(probes?.pauses(name))) return',
+    search: 'if (!probes?.pauses(name)) return',
+    replace: 'if (probes?.pauses(name)) return',
     tests: [
       'test/jobs/extraction-consumer.test.ts',
       'test/redis/cluster-down.test.ts',
-      'test/jobs/share-watch.test.ts',
+      'test/jobs/shares.test.ts',
     ],
   },
   {
@@ -409,18 +409,6 @@ export const mutants: readonly Fault[] = [
       'packages/media/test/ogg/voice-form.core-all.test.ts',
       'packages/media/test/ogg/strangers-notes.test.ts',
       'packages/media/test/extract.core-all.test.ts',
-    ],
-  },
-  {
-    name: 'mutant-negated-share-watch-sharewatch-see',
-    promise: 'a mutant of what one MP3 job runs',
-    in: 'ShareWatch.see',
-    search: 'if (this.#options.places().length === 0) return;',
-    replace: 'if (!(this.#options.places().length === 0)) return;',
-    tests: [
-      'test/jobs/share-watch.test.ts',
-      'test/jobs/extraction-consumer.test.ts',
-      'test/api/contract-job.test.ts',
     ],
   },
 ];

@@ -1,8 +1,8 @@
 /** A job from its source to its file, on real media: what it makes, what it reports, and that nothing of it stays behind. */
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { copyFile, truncate, writeFile } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
+import { copyFile, readFile, truncate, writeFile } from 'node:fs/promises';
+import { availableParallelism, constants, getPriority } from 'node:os';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { realTimeTools, stoppingTools } from 'soundpost-testing/media-tools';
 import { isAlive, isStopped, processesOver, programOf } from 'soundpost-testing/processes';
@@ -127,7 +127,7 @@ describe('a job', () => {
 
   it('is called as its caller wants, and charged to its key with what its tools used', async () => {
     const charged: [string, number][] = [];
-    const charge = (...one: [string, number]): unknown => charged.push(one);
+    const charge = async (...one: [string, number]) => charged.push(one) < 0;
     const { result } = start(
       'speech.mp4',
       { format: 'voice' },
@@ -135,8 +135,25 @@ describe('a job', () => {
       { order: 1, charge },
     );
     expect((await result).outputFile.filename).toBe('Interview Nr. 1.ogg');
-    expect(charged).toEqual([['tenant01', expect.any(Number)]]);
-    expect(charged[0]?.[1]).toBeGreaterThan(0);
+    // Whether it may be charged is asked first.
+    expect(charged[0]).toEqual(['tenant01', 0]);
+    const seconds = charged.slice(1).map(([tenant, used]) => tenant === 'tenant01' && used);
+    expect(seconds.length).toBeGreaterThan(0);
+    expect(seconds.every((used) => Number(used) > 0)).toBe(true);
+  });
+
+  it('of a key over its budget runs its tools at nice 19', async () => {
+    const [tool, id] = [folder.at('ffprobe'), folder.at('ffprobe-id')];
+    await writeFile(tool, `#!/bin/sh\necho $$ > ${id}\nexec sleep 600`, { mode: 0o755 });
+    const tools = { ...around.services.tools, ffprobePath: tool };
+    const charge = async () => true;
+    const { abort, result } = start('speech.mp4', { format: 'mp3' }, {}, { order: 1, tools, charge });
+    await until('it is lowered', async () => {
+      const pid = Number(await readFile(id, 'latin1').catch(() => ''));
+      return pid > 0 && getPriority(pid) === constants.priority.PRIORITY_LOW;
+    });
+    abort(new Error('enough'));
+    await expect(result).rejects.toThrow('enough');
   });
 
   it('of a file that was cut off has a warning where its caller takes it', async () => {

@@ -5,6 +5,7 @@
 import { lstat, writeFile } from 'node:fs/promises';
 import { deadline } from 'soundpost-base/deadline';
 import { type BadEnding, MediaFailure, TOO_MANY_DECODE_ERRORS, ToolFailure } from './failure.ts';
+import type { ToolMeter } from './run-meter.ts';
 import {
   bubblewrap,
   type FileAccess,
@@ -55,7 +56,8 @@ export interface MediaTools {
   /** From `detectSandbox`; omitted: none, and no limits. */
   readonly sandbox?: Sandbox;
   /** Called for each run. */
-  readonly watch?: Parameters<typeof watchedRun>[0];
+  readonly watch?: Parameters<typeof watchedRun>[0]['watch'];
+  readonly meter?: ToolMeter;
 }
 
 /** The result of searching for the tools. */
@@ -117,8 +119,8 @@ export async function runFfmpeg(
     ...['-v', 'verbose', '-nostats', '-progress', `pipe:${PROGRESS_DESCRIPTOR}`],
   ];
   const command = confined(tools, tools.ffmpegPath, [...globals, ...args], options);
-  return watchedRun(tools.watch, 'ffmpeg', options.signal, async () => {
-    const result = await supervise('ffmpeg', tools, command, options, STALL_MS);
+  return watchedRun(tools, 'ffmpeg', options.signal, async (onStart) => {
+    const result = await supervise('ffmpeg', tools, command, { ...options, onStart }, STALL_MS);
     if (UNFINISHED.test(result.stderr))
       throw new ToolFailure('ffmpeg', { kind: 'exit', code: 0 }, result.stderr);
     if (isMostlyUndecodable(result.stderr))
@@ -153,12 +155,12 @@ export async function runFfprobe(
   const chunks: Buffer[] = [];
   const limits = ['-max_alloc', '268435456', '-hide_banner'];
   const command = confined(tools, tools.ffprobePath, [...limits, ...args], options);
-  const result = await watchedRun(tools.watch, 'ffprobe', options.signal, () =>
+  const result = await watchedRun(tools, 'ffprobe', options.signal, (onStart) =>
     supervise(
       'ffprobe',
       tools,
       command,
-      { ...options, onStdout: (chunk) => chunks.push(chunk) },
+      { ...options, onStart, onStdout: (chunk) => chunks.push(chunk) },
       undefined,
       options.maxStdoutBytes,
     ),
@@ -209,7 +211,7 @@ async function supervise(
   tool: string,
   { starterPath }: MediaTools,
   command: ToolCommand,
-  options: RunOptions,
+  options: RunOptions & { readonly onStart: (pid: number) => void },
   stallMs: number | undefined,
   maxStdoutBytes = Number.POSITIVE_INFINITY,
 ): Promise<RunResult> {
@@ -224,6 +226,7 @@ async function supervise(
   let stdoutBytes = 0;
   const stderr = new Tail();
   const listeners = {
+    onStart: options.onStart,
     onStderr: (bytes: Buffer) => {
       stderr.add(bytes);
       options.onStderr?.(bytes);

@@ -1,11 +1,9 @@
 /** How a source at an address is fetched, and the result. */
 import type { Logger } from 'soundpost-base/logger';
 import type { NamedOutput } from 'soundpost-contract/output-request';
-import type { BegunDownload } from 'soundpost-outbound/download';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import type { Probe } from './probe.ts';
 import type { MediaTools } from './run.ts';
-import type { BegunJoin } from './streams/join/join.ts';
 
 export interface SourceRequest {
   /** http or https. */
@@ -28,27 +26,6 @@ export interface SourceRequest {
   /** Called for each received file: its size, and how much of it was fetched, bytes. */
   readonly onFetched?: (bytes: { readonly size: number; readonly fetched: number }) => void;
   readonly logger?: Logger;
-  /** What an earlier attempt has left; default: each begins anew. */
-  readonly earlier?: EarlierTry;
-}
-
-/** The received segments of a stream. */
-export interface BegunStream extends BegunJoin {
-  readonly receivedBytes: number;
-  /** Identifies the list of segments: another list is another stream. */
-  readonly identity: string;
-  readonly segments: number;
-}
-
-export interface EarlierTry {
-  /** Moves what was received of the file to this path. */
-  takeDownload(path: string): Promise<BegunDownload | undefined>;
-  /** The same of a stream with these segments. */
-  takeStream(path: string, identity: string): Promise<BegunStream | undefined>;
-  /** Called when an attempt breaks off: takes the file away, or leaves it. */
-  keep(path: string, begun: BegunDownload | BegunStream): Promise<void>;
-  /** Whether received data is still wanted after the signal's reason. */
-  isWanted(): boolean;
 }
 
 export interface LocalSource {

@@ -1,7 +1,7 @@
 /** Fetches a source to a local file: whole, only the parts of its audio, or a stream's segments. */
 import { join } from 'node:path';
 import { type Probe, probe } from './probe.ts';
-import type { EarlierTry, LocalSource, SourceRequest } from './source-request.ts';
+import type { LocalSource, SourceRequest } from './source-request.ts';
 import { type StreamKind, streamKindOf } from './streams/detect.ts';
 
 /**
@@ -10,7 +10,7 @@ import { type StreamKind, streamKindOf } from './streams/detect.ts';
  * names an address that is not allowed; the signal's reason
  */
 export async function fetchSource(request: SourceRequest): Promise<LocalSource> {
-  const source = await downloadFile(request.url, request, request.earlier);
+  const source = await downloadFile(request.url, request);
   const kind = source.probe === undefined ? await streamKindOf(source.path) : undefined;
   return kind === undefined ? source : await openStream({ ...source, kind }, request);
 }
@@ -20,11 +20,7 @@ interface DownloadedFile extends LocalSource {
   readonly url: string;
 }
 
-async function downloadFile(
-  url: string,
-  request: SourceRequest,
-  earlier?: EarlierTry,
-): Promise<DownloadedFile> {
+async function downloadFile(url: string, request: SourceRequest): Promise<DownloadedFile> {
   const { outbound, workspace, signal, makeRoom, maxInputBytes, onFetched, onProgress, logger } = request;
   const path = join(workspace, 'source');
   let probed: Probe | null = null;
@@ -33,10 +29,6 @@ async function downloadFile(
     file: path,
     maxBytes: maxInputBytes,
     signal,
-    begun: await earlier?.takeDownload(path),
-    async onBrokenOff(begun) {
-      if (earlier?.isWanted()) await earlier.keep(path, begun);
-    },
     makeRoom,
     onProgress: ({ receivedBytes, totalBytes }) => onProgress?.(totalBytes ? receivedBytes / totalBytes : 0),
     async choose(parts) {
@@ -61,7 +53,6 @@ async function openStream(
   const stream = await fetchStream(playlist, request);
   if (!('fileUrl' in stream)) return { ...stream, path, name };
   const { fileUrl, zeroSeconds, isTrack, elsewhere } = stream;
-  // An earlier attempt keeps the source's beginning, but no file that a stream led to.
   const { sizeBytes } = await downloadFile(fileUrl, request);
   const { tools, signal } = request;
   const probed = await probe(tools, path, { signal, known: { zeroSeconds } });

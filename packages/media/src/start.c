@@ -12,6 +12,7 @@
  *            BEAT     32 bits, milliseconds: kills the parent if no other follows in that time
  *   from it  STDOUT, STDERR, PROGRESS   what the tool wrote to descriptors 1, 2 and 4
  *            ENDED    32 bits as wait(2) has them, once all of the above has been sent
+ *            STARTED  32 bits: the tool's process group
  * "landlock": the tool sees only the files of "read" and "write" (Linux 5.13; since 6.7 no TCP,
  * since 6.12 no signals to others), and makes only the filter's system calls. "seccomp" alone:
  * descriptor 5 holds the filter, for bubblewrap. Nothing here needs privileges.
@@ -54,7 +55,7 @@ struct path_beneath {
 } __attribute__((packed));
 enum { EXECUTE = 1 << 0, WRITE_FILE = 1 << 1, READ_FILE = 1 << 2, READ_DIR = 1 << 3, TRUNCATE = 1 << 14 };
 
-enum { RUN = 1, SIGNAL, FILTER, BEAT, STDOUT, STDERR, PROGRESS, ENDED };
+enum { RUN = 1, SIGNAL, FILTER, BEAT, STDOUT, STDERR, PROGRESS, ENDED, STARTED };
 struct header {
   uint32_t length, kind, number;
 };
@@ -266,6 +267,8 @@ static void start(uint32_t number, const char *words, const char *end) {
       /* In parent and child, so that a signal finds the group whichever runs first. */
       setpgid(run.pid, run.pid);
       runs[count++] = run;
+      uint32_t group = run.pid;
+      send_frame(STARTED, number, &group, sizeof group);
       return;
     }
     for (int at = 0; at < PIPES; at++) close(run.pipes[at]);

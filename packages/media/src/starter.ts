@@ -29,6 +29,7 @@ const STDOUT = 5;
 const STDERR = 6;
 const PROGRESS = 7;
 const ENDED = 8;
+const STARTED = 9;
 
 /** Length of what follows, kind, number of the run. */
 const HEADER_BYTES = 12;
@@ -137,6 +138,7 @@ class Starter {
     if (kind === STDOUT) run.onStdout(bytes);
     else if (kind === STDERR) run.onStderr(bytes);
     else if (kind === PROGRESS) run.onProgress(bytes);
+    else if (kind === STARTED) run.onStart(bytes.readUInt32LE(0));
     else if (kind === ENDED) {
       this.#runs.delete(number);
       run.onEnd(exitOf(bytes.readUInt32LE(0)));

@@ -1,5 +1,4 @@
 /** A source that is an HLS or DASH stream: its segments go to one local file, read as any other. */
-import { createHash } from 'node:crypto';
 import { mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError } from 'soundpost-contract/errors';
@@ -126,32 +125,21 @@ async function joinSegments(
   presentation: Presentation,
   path: string,
   stream: StreamContext,
-  { tools, maxInputBytes, maxAudioSeconds, signal, onProgress, onFetched, logger, earlier }: SourceRequest,
+  { tools, maxInputBytes, maxAudioSeconds, signal, onProgress, onFetched, logger }: SourceRequest,
 ): Promise<Pick<LocalSource, 'sizeBytes' | 'missingSeconds'> & { probe: Probe }> {
   const { segments } = presentation;
   const durationSeconds = secondsOf(segments);
   if (durationSeconds > maxAudioSeconds + 1)
     throw new MediaFailure('INVALID_VIDEO', `the audio is longer than ${maxAudioSeconds} s`);
-  const identity = identityOf(segments);
-  const begun = await earlier?.takeStream(path, identity);
-  let done = begun?.segments ?? 0;
-  await stream.makeRoom(begun?.sizeBytes ?? 0);
-  const joined = await JoinedFile.open(path, stream.makeRoom, begun);
+  const joined = await JoinedFile.open(path, stream.makeRoom);
   try {
-    let doneSeconds = secondsOf(segments.slice(0, done));
-    await fetchSegments(stream, segments.slice(done), async (segment, file, init) => {
+    let doneSeconds = 0;
+    await fetchSegments(stream, segments, async (segment, file, init) => {
       await joined.append(segment, file, init);
-      // Includes what had been received before it was put back.
       if (joined.sizeBytes > maxInputBytes) throw tooLarge();
-      done += 1;
       doneSeconds += secondsOf([segment]);
       onProgress?.(durationSeconds > 0 ? doneSeconds / durationSeconds : 0);
     });
-  } catch (error) {
-    const kept = earlier?.isWanted() ? joined.begun : undefined;
-    if (kept !== undefined)
-      await earlier?.keep(path, { ...kept, receivedBytes: kept.sizeBytes, identity, segments: done });
-    throw error;
   } finally {
     await joined.close();
   }
@@ -166,13 +154,6 @@ async function joinSegments(
     probe: await probe(tools, path, { signal, known }),
     ...(missingSeconds > 0 ? { missingSeconds } : {}),
   };
-}
-
-/** One at a time: all of them as one text could be 100 MB. */
-function identityOf(segments: Presentation['segments']): string {
-  const hash = createHash('sha256');
-  for (const segment of segments) hash.update(JSON.stringify(segment));
-  return hash.digest('hex');
 }
 
 function secondsOf(segments: Presentation['segments']): number {

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
+import { RunMeter, type ToolMeter } from './run-meter.ts';
 import { FILTER_DESCRIPTOR, type prlimit } from './sandbox.ts';
 
 /** Not 3: a launcher may keep its lifeline to this process there. */
@@ -31,6 +32,8 @@ export interface ToolCommand {
 
 /** Called with the tool's output in chunks. */
 interface Listeners {
+  /** With the id of the tool's process group, once it runs. */
+  readonly onStart: (pid: number) => void;
   readonly onStdout: (bytes: Buffer) => void;
   readonly onStderr: (bytes: Buffer) => void;
   readonly onProgress: (bytes: Buffer) => void;
@@ -69,6 +72,7 @@ export function spawnTool({ argv, filter }: ToolCommand, listeners: Listeners): 
   // The rest of its group ends with it, before the id can be reused.
   child.once('exit', () => signalGroup(child, 'SIGKILL'));
   child.once('close', (code, signal) => resolve({ code, signal }));
+  if (child.pid !== undefined) listeners.onStart(child.pid);
   return { ended, signal: (signal) => signalGroup(child, signal) };
 }
 
@@ -85,7 +89,7 @@ function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
 
 type Tool = 'ffmpeg' | 'ffprobe';
 
-/** @returns called once at the run's end. `processorSeconds`: ffmpeg's own, else wall-clock time */
+/** @returns called once at the run's end. `processorSeconds`: ffmpeg's own, else {@link RunMeter}'s */
 type RunWatch = (
   tool: Tool,
 ) => (ending: 'completed' | 'failed' | 'aborted', processorSeconds: number) => void;
@@ -93,22 +97,29 @@ type RunWatch = (
 /** What ffmpeg says at its end with `-benchmark`. */
 const USED = /^bench: utime=([\d.]+)s stime=([\d.]+)s/m;
 
+interface Watchers {
+  /** Called for each run. */
+  readonly watch?: RunWatch;
+  readonly meter?: ToolMeter;
+}
+
 export async function watchedRun<Result extends { readonly stderr: string }>(
-  watch: RunWatch | undefined,
+  { watch, meter }: Watchers,
   tool: Tool,
   signal: AbortSignal,
-  run: () => Promise<Result>,
+  run: (onStart: (pid: number) => void) => Promise<Result>,
 ): Promise<Result> {
   const tell = watch?.(tool);
-  const startedMs = performance.now();
-  const byTheClock = (): number => (performance.now() - startedMs) / 1000;
+  const use = new RunMeter(meter);
   try {
-    const result = await run();
+    const result = await run((pid) => use.follow(pid));
     const [, user, system] = USED.exec(result.stderr) ?? [];
-    tell?.('completed', user === undefined ? byTheClock() : Number(user) + Number(system));
+    const seconds = use.end(user === undefined ? undefined : Number(user) + Number(system));
+    tell?.('completed', seconds);
     return result;
   } catch (error) {
-    tell?.(signal.aborted ? 'aborted' : 'failed', byTheClock());
+    const seconds = use.end();
+    tell?.(signal.aborted ? 'aborted' : 'failed', seconds);
     throw error;
   }
 }

@@ -56,12 +56,8 @@ interface DownloadProgress {
 
 export interface DownloadOptions {
   readonly url: string;
-  /** Path of a new file (existing only with `begun`); mode 0600, removed on failure. */
+  /** Path of a new file; mode 0600, removed on failure. */
   readonly file: string;
-  /** The part of an earlier download in `file`; continued if the server allows it. */
-  readonly begun?: BegunDownload | undefined;
-  /** Awaited if `signal` ends a download that can be continued: move the file away to keep it. */
-  readonly onBrokenOff?: (begun: BegunDownload) => Promise<void>;
   readonly maxBytes: number;
   readonly signal?: AbortSignal;
   /** Called for every chunk. The count falls if the server makes the download start over. */
@@ -82,14 +78,6 @@ export interface Downloaded {
   readonly filename: string | undefined;
   /** The URL after redirects. */
   readonly url: string;
-}
-
-/** State for continuing a download. */
-export interface BegunDownload {
-  readonly receivedBytes: number;
-  readonly totalBytes: number | undefined;
-  /** For If-Range. */
-  readonly validator: string;
 }
 
 /** The bytes on disk, and what is known of the whole file. */
@@ -114,17 +102,16 @@ export async function download(
   first?: () => Promise<Answer>,
 ): Promise<Downloaded> {
   const limits = { ...defaultLimits, ...options.limits };
-  const { begun } = options;
-  const file = await open(options.file, begun === undefined ? 'wx' : 'r+', 0o600);
+  const file = await open(options.file, 'wx', 0o600);
   const reason = () => new OutboundFailed('timeout', 'the download took too long', false);
   using limit = deadline(limits.totalMs, { signal: options.signal, reason });
   const { signal } = limit;
   const transfer: Transfer = {
     file,
-    receivedBytes: begun?.receivedBytes ?? 0,
-    totalBytes: begun?.totalBytes,
+    receivedBytes: 0,
+    totalBytes: undefined,
     roomBytes: 0,
-    validator: begun?.validator,
+    validator: undefined,
   };
   try {
     let opened = first;
@@ -142,10 +129,6 @@ export async function download(
     };
   } catch (error) {
     await file.close().catch(() => {}); // The first error matters more.
-    const { receivedBytes, totalBytes, validator } = transfer;
-    if (options.signal?.aborted && receivedBytes > 0 && validator !== undefined) {
-      await options.onBrokenOff?.({ receivedBytes, totalBytes, validator });
-    }
     await rm(options.file, { force: true });
     throw error;
   }

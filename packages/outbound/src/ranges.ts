@@ -58,11 +58,7 @@ export async function downloadParts(route: Route, options: PartsOptions): Promis
     unusedRoomBytes = Math.max(0, -missing);
     if (missing > 0) await options.makeRoom?.(missing);
   };
-  // An earlier whole download continues as one.
-  const outcome =
-    options.begun === undefined
-      ? await tryParts(route, { ...options, makeRoom: makeRoomForParts }, limits, limit.signal)
-      : { first: undefined };
+  const outcome = await tryParts(route, { ...options, makeRoom: makeRoomForParts }, limits, limit.signal);
   if ('downloaded' in outcome) return outcome.downloaded;
   const totalMs = Math.max(1, limits.totalMs - (Date.now() - begunAt));
   const whole = await download(

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
-import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -10,9 +10,8 @@ import { gzipSync } from 'node:zlib';
 import { pino } from 'pino';
 import { freePort } from 'soundpost-testing/ports';
 import { until } from 'soundpost-testing/until';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { parseAllowRules } from '../src/allow-rules.ts';
-import type { BegunDownload } from '../src/download.ts';
 import { OutboundFailed } from '../src/errors.ts';
 import { createOutbound, type Outbound } from '../src/outbound.ts';
 import { type HostileServer, httpServer, tcpServer } from './hostile-server.ts';
@@ -69,8 +68,6 @@ interface Attempt {
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: { receivedBytes: number; totalBytes: number | undefined }) => void;
   readonly makeRoom?: (bytes: number) => Promise<void>;
-  readonly begun?: BegunDownload | undefined;
-  readonly onBrokenOff?: (begun: BegunDownload) => Promise<void>;
 }
 
 function downloadFrom({ port }: { port: number }, attempt: Attempt = {}) {
@@ -212,57 +209,6 @@ describe('a source that breaks off', () => {
     await downloadFrom(server);
     await expectWholeFile();
     expect(server.requests[1]?.headers).toMatchObject({ range: `bytes=${half}-`, 'if-range': lastModified });
-  });
-
-  test('is continued by a later download when its reader broke it off', async () => {
-    const server = await serve((request, response, nth) => {
-      if (nth === 1)
-        response
-          .writeHead(200, { 'content-length': content.length, etag: '"one"' })
-          .write(content.subarray(0, half));
-      else rest(response, request.headers.range, { etag: '"one"' });
-    });
-    const reader = new AbortController();
-    const kept = join(folder, 'kept');
-    let begun: BegunDownload | undefined;
-    const first = downloadFrom(server, {
-      signal: reader.signal,
-      onProgress: ({ receivedBytes }) => receivedBytes === half && reader.abort(new Error('later')),
-      async onBrokenOff(state) {
-        begun = state;
-        await rename(file, kept);
-      },
-    });
-    await expect(first).rejects.toThrow('later');
-    expect(begun).toEqual({ receivedBytes: half, totalBytes: content.length, validator: '"one"' });
-    await rename(kept, file);
-    await expect(downloadFrom(server, { begun })).resolves.toMatchObject({ sizeBytes: content.length });
-    await expectWholeFile();
-    expect(server.requests[1]?.headers).toMatchObject({ range: `bytes=${half}-`, 'if-range': '"one"' });
-  });
-
-  test('begins anew when it has changed since it was broken off', async () => {
-    const server = await serve((_request, response) =>
-      response.writeHead(200, { etag: '"two"' }).end(content),
-    );
-    await writeFile(file, 'of another version, and longer than what follows'.repeat(100_000));
-    const begun = { receivedBytes: 4_000_000, totalBytes: 4_800_000, validator: '"one"' };
-    await expect(downloadFrom(server, { begun })).resolves.toMatchObject({ sizeBytes: content.length });
-    await expectWholeFile();
-  });
-
-  test('is not continued without a validator', async () => {
-    const server = await serve((_request, response) =>
-      response.writeHead(200, { 'content-length': content.length }).write(content.subarray(0, half)),
-    );
-    const reader = new AbortController();
-    const onBrokenOff = vi.fn();
-    const onProgress = (): void => reader.abort(new Error('later'));
-    await expect(downloadFrom(server, { signal: reader.signal, onProgress, onBrokenOff })).rejects.toThrow(
-      'later',
-    );
-    expect(onBrokenOff).not.toHaveBeenCalled();
-    expect(await readdir(folder)).toEqual([]);
   });
 
   test('is continued twice', async () => {

@@ -34,7 +34,6 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalSour
       onProgress: (fraction) => context.report('downloading_video', fraction),
       onFetched: (bytes) => services.observer?.sourceFetched(bytes),
       logger,
-      ...(services.putBack === undefined ? {} : { earlier: services.putBack.of(context) }),
     });
   } catch (error) {
     if (error instanceof OutboundRefused) {

@@ -275,7 +275,7 @@ export const Environment = z.object({
     .positive()
     .optional()
     .describe(
-      'Seconds of processor time that the jobs of a key may use a minute; above it its further jobs wait their turn at the weight of `low`; unset: as many as there are',
+      'Seconds of processor time that the jobs of a key may use a minute; above it its further jobs wait their turn at the weight of `low`, and its tools run at nice 19; unset: as many as there are',
     ),
   SENDS_PER_MINUTE: sendLimits
     .default({ whatsapp: 20, xmpp: 60 })

@@ -144,7 +144,7 @@ export const metricTable = {
   },
   soundpost_key_processor_seconds_total: {
     type: 'counter',
-    help: 'Processor time that ffmpeg and ffprobe used for jobs of a key: of ffmpeg as it says itself, of ffprobe and of runs that were ended by the clock',
+    help: 'Processor time that ffmpeg and ffprobe used for jobs of a key, counted every second while they run; the last second of ffprobe and of runs that were ended by the clock',
     labels: { key: KEY_LABEL },
     of: ['worker'],
   },

@@ -15,42 +15,23 @@ const JOINERS: Readonly<Record<string, () => Promise<Joiner>>> = {
   ),
 };
 
-/** The state of an unfinished file, to be continued. */
-export interface BegunJoin {
-  readonly joiner: Joiner | undefined;
-  readonly sizeBytes: number;
-}
-
 export class JoinedFile {
   readonly #file: FileHandle;
   readonly #makeRoom: (bytes: number) => Promise<void>;
   #joiner: Joiner | undefined;
-  #sizeBytes: number;
-  #isWhole = true;
+  #sizeBytes = 0;
 
-  private constructor(file: FileHandle, makeRoom: (bytes: number) => Promise<void>, begun?: BegunJoin) {
+  private constructor(file: FileHandle, makeRoom: (bytes: number) => Promise<void>) {
     this.#file = file;
     this.#makeRoom = makeRoom;
-    this.#joiner = begun?.joiner;
-    this.#sizeBytes = begun?.sizeBytes ?? 0;
   }
 
   /**
-   * @param path of a file that does not exist yet, except with `begun`; the caller removes it
+   * @param path of a file that does not exist yet; the caller removes it
    * @param makeRoom awaited before bytes are written
    */
-  static async open(
-    path: string,
-    makeRoom: (bytes: number) => Promise<void>,
-    begun?: BegunJoin,
-  ): Promise<JoinedFile> {
-    const file = await open(path, begun === undefined ? 'wx' : 'a', 0o600);
-    return new JoinedFile(file, makeRoom, begun);
-  }
-
-  /** undefined if a segment was added only in part. */
-  get begun(): BegunJoin | undefined {
-    return this.#isWhole ? { joiner: this.#joiner, sizeBytes: this.#sizeBytes } : undefined;
+  static async open(path: string, makeRoom: (bytes: number) => Promise<void>): Promise<JoinedFile> {
+    return new JoinedFile(await open(path, 'wx', 0o600), makeRoom);
   }
 
   get sizeBytes(): number {
@@ -68,9 +49,7 @@ export class JoinedFile {
     if (sizeBytes === 0) return;
     const part = { segment, file, sizeBytes, init };
     this.#joiner ??= await joinerOf(part);
-    this.#isWhole = false;
     await this.#joiner.append(part, this);
-    this.#isWhole = true;
   }
 
   async write(bytes: Uint8Array): Promise<void> {
