@@ -10,7 +10,7 @@ import { type StreamKind, streamKindOf } from './streams/detect.ts';
  * names an address that is not allowed; the signal's reason
  */
 export async function fetchSource(request: SourceRequest): Promise<LocalSource> {
-  const source = await downloadFile(request.url, request, request.earlier);
+  const source = await downloadFile(request.url, request, { earlier: request.earlier });
   const kind = source.probe === undefined ? await streamKindOf(source.path) : undefined;
   return kind === undefined ? source : await openStream({ ...source, kind }, request);
 }
@@ -23,7 +23,7 @@ interface DownloadedFile extends LocalSource {
 async function downloadFile(
   url: string,
   request: SourceRequest,
-  earlier?: EarlierTry,
+  { earlier, minBytes }: { readonly earlier?: EarlierTry | undefined; readonly minBytes?: number },
 ): Promise<DownloadedFile> {
   const { outbound, workspace, signal, makeRoom, maxInputBytes, onFetched, onProgress, logger } = request;
   const path = join(workspace, 'source');
@@ -32,6 +32,7 @@ async function downloadFile(
     url,
     file: path,
     maxBytes: maxInputBytes,
+    ...(minBytes === undefined ? {} : { minBytes }),
     signal,
     begun: await earlier?.takeDownload(path),
     async onBrokenOff(begun) {
@@ -61,8 +62,9 @@ async function openStream(
   const stream = await fetchStream(playlist, request);
   if (!('fileUrl' in stream)) return { ...stream, path, name };
   const { fileUrl, zeroSeconds, isTrack, elsewhere } = stream;
-  // An earlier attempt keeps the source's beginning, but no file that a stream led to.
-  const { sizeBytes } = await downloadFile(fileUrl, request);
+  // An earlier attempt keeps the source's beginning, but no file that a stream led to. Whole, since
+  // parts may be many requests.
+  const { sizeBytes } = await downloadFile(fileUrl, request, { minBytes: Number.POSITIVE_INFINITY });
   const { tools, signal } = request;
   const probed = await probe(tools, path, { signal, known: { zeroSeconds } });
   return { path, name, sizeBytes, probe: probed, isTrack, elsewhere };
