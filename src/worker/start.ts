@@ -11,6 +11,7 @@ import { noteJobSeconds } from '../jobs/outlook.ts';
 import { filesOf } from '../jobs/payloads.ts';
 import { chargeProcessor } from '../jobs/reservation.ts';
 import { Semaphore } from '../jobs/semaphore.ts';
+import { StreamRequests } from '../jobs/stream-requests.ts';
 import { IncomingStates, uploadStorageKey } from '../jobs/uploads/record.ts';
 import { WorkerRegistry } from '../jobs/worker-registry.ts';
 import { incomingFolder, type Resources, type Stores } from '../process/resources.ts';
@@ -87,6 +88,11 @@ async function servicesOf(
     tracing: resources.traces.tracing,
     encoding: new Semaphore(config.WORKER_CONCURRENCY),
     putBack: new PutBackDownloads(join(workspaces.folder, 'put-back')),
+    streamRequests: new StreamRequests({
+      redis,
+      onHeld: ({ key, host }) =>
+        logger.info({ key, host, limit: 'stream-requests' }, 'a key is held back by a limit'),
+    }),
     charge(tenant, seconds) {
       observer.keyCharged(tenant, seconds);
       const perMinute = config.CPU_SECONDS_PER_MINUTE;

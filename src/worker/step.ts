@@ -12,6 +12,7 @@ import type { Outbound } from 'soundpost-outbound/outbound';
 import type { JobSeconds } from '../jobs/outlook.ts';
 import type { ExtractPayload } from '../jobs/payloads.ts';
 import type { Semaphore } from '../jobs/semaphore.ts';
+import type { StreamRequests } from '../jobs/stream-requests.ts';
 import type { PutBackDownloads } from './put-back.ts';
 
 /** What the steps use; wired in start.ts. */
@@ -26,6 +27,8 @@ export interface WorkerServices {
   /** Limits how many jobs analyze and encode at the same time. */
   readonly encoding: Semaphore;
   readonly putBack?: PutBackDownloads;
+  /** Limits what playlists and manifests cause at other servers; default: nothing does. */
+  readonly streamRequests?: Pick<StreamRequests, 'of'>;
   /** The workspaces' volume. */
   readonly disk: DiskSpace;
   /** Gets the processor time that an attempt used, however it ended. */
