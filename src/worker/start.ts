@@ -11,6 +11,7 @@ import { noteJobSeconds } from '../jobs/outlook.ts';
 import { filesOf } from '../jobs/payloads.ts';
 import { chargeProcessor } from '../jobs/reservation.ts';
 import { Semaphore } from '../jobs/semaphore.ts';
+import { StreamRequests } from '../jobs/stream-requests.ts';
 import { IncomingStates, uploadStorageKey } from '../jobs/uploads/record.ts';
 import { WorkerRegistry } from '../jobs/worker-registry.ts';
 import { incomingFolder, type Resources, type Stores } from '../process/resources.ts';
@@ -81,6 +82,11 @@ async function servicesOf(resources: Resources, redis: Redis): Promise<WorkerSer
     observer,
     tracing: resources.traces.tracing,
     encoding: new Semaphore(config.WORKER_CONCURRENCY, config.WORKER_CONCURRENCY),
+    streamRequests: new StreamRequests({
+      redis,
+      onHeld: ({ key, host }) =>
+        logger.info({ key, host, limit: 'stream-requests' }, 'a key is held back by a limit'),
+    }),
     async charge(tenant, seconds) {
       if (seconds > 0) observer.keyCharged(tenant, seconds);
       const perMinute = config.CPU_SECONDS_PER_MINUTE;

@@ -12,6 +12,7 @@ import type { Outbound } from 'soundpost-outbound/outbound';
 import type { JobSeconds } from '../jobs/outlook.ts';
 import type { ExtractPayload } from '../jobs/payloads.ts';
 import type { Semaphore } from '../jobs/semaphore.ts';
+import type { StreamRequests } from '../jobs/stream-requests.ts';
 
 /** What the steps use; wired in start.ts. */
 export interface WorkerServices {
@@ -24,6 +25,8 @@ export interface WorkerServices {
   readonly limits: WorkerLimits;
   /** Limits how many jobs analyze and encode at the same time. */
   readonly encoding: Semaphore;
+  /** Limits what playlists and manifests cause at other servers; default: nothing does. */
+  readonly streamRequests?: Pick<StreamRequests, 'of'>;
   /** The workspaces' volume. */
   readonly disk: DiskSpace;
   /** Charges a key with processor time, perhaps 0. Resolves with whether it is over its budget. */

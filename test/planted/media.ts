@@ -169,6 +169,30 @@ export const mediaFaults: readonly Fault[] = [
     tests: ['test/streams/hls.test.ts'],
   },
   {
+    name: 'redirects-of-streams-not-counted',
+    promise: 'api.md "Streams": a job causes at most 512 redirects',
+    in: 'StreamRequests.of',
+    search: 'if (isRedirect) await counted.redirects.take();',
+    replace: '',
+    tests: ['test/jobs/stream-requests.test.ts'],
+  },
+  {
+    name: 'places-at-a-host-without-end',
+    promise: 'api.md "Streams": for a key at one host 8 requests at a time',
+    in: 'HostShare.#serve',
+    search: 'if (this.#running.size >= this.#places) await this.#findPlace();',
+    replace: 'if (this.#places === 0) await this.#findPlace();',
+    tests: ['test/jobs/stream-requests.test.ts'],
+  },
+  {
+    name: 'headers-of-transport-streams-fetched',
+    promise: 'api.md "Streams": headers only for fMP4 and WebM',
+    in: 'needsHeader',
+    search: "container?.demuxer !== 'mpegts' &&",
+    replace: '',
+    tests: ['test/streams/request-storms.core-all-long.test.ts'],
+  },
+  {
     name: 'http-inside-https-stream',
     promise:
       'api.md "Streams": an address of http: in a stream that came by https: fails with DOWNLOAD_FAILED',

@@ -8,7 +8,7 @@ export interface HostileStream {
 }
 
 interface Surroundings {
-  /** Of the server that may be asked. It redirects `/to/<address>` to that address, and has a segment at `/good.ts`. */
+  /** Of the server that may be asked. It redirects `/to/<address>` to that address, and has segments at `/good.ts` and `/good.mp4`. */
   readonly origin: string;
   /** `host:port` of one that may not. */
   readonly foreign: string;
@@ -34,7 +34,7 @@ const places: Readonly<Record<string, (address: string) => string>> = {
   segment: (address) => hls('#EXTINF:2,', address),
   'second segment': (address) => hls('#EXTINF:2,', '/good.ts', '#EXTINF:2,', address),
   key: (address) => hls(`#EXT-X-KEY:METHOD=AES-128,URI="${address}"`, '#EXTINF:2,', '/good.ts'),
-  map: (address) => hls(`#EXT-X-MAP:URI="${address}"`, '#EXTINF:2,', '/good.ts'),
+  map: (address) => hls(`#EXT-X-MAP:URI="${address}"`, '#EXTINF:2,', '/good.mp4'),
   variant: (address) => ['#EXTM3U', '#EXT-X-STREAM-INF:BANDWIDTH=1', address].join('\n'),
   rendition: (address) =>
     [
@@ -50,7 +50,7 @@ const places: Readonly<Record<string, (address: string) => string>> = {
     ['#EXTM3U', '#EXT-X-STREAM-INF:BANDWIDTH=1', `/to/${encodeURIComponent(address)}`].join('\n'),
   BaseURL: (address) => mpd(period(`<BaseURL>${escaped(address)}</BaseURL>`)),
   'template of segments': (address) => template(address),
-  'template of a header': (address) => template('/good.ts', address),
+  'template of a header': (address) => template('/good.mp4', address),
   SegmentURL: (address) =>
     mpd(period(`<SegmentList duration="2"><SegmentURL media="${escaped(address)}"/></SegmentList>`)),
 };
@@ -166,7 +166,7 @@ const others = (): Omit<HostileStream, 'name'>[] => {
     invalid(hls('#EXTINF:2,', '/page.html'), /a web page, not a media file/),
     invalid(hls('#EXTINF:2,', '/tags.mp3'), /no known container/),
     invalid(hls(...good, '#EXTINF:2,', '/page.html'), /no MPEG transport stream/),
-    invalid(hls('#EXT-X-MAP:URI="/page.html"', ...good), /a web page, not a media file/),
+    invalid(hls('#EXT-X-MAP:URI="/page.html"', '#EXTINF:2,', '/good.mp4'), /a web page, not a media file/),
     invalid(mpd(period('<BaseURL>/media.m3u8</BaseURL>')), /a playlist, not a media file/),
     // Manifests.
     invalid(mpd(''), /no segments/),

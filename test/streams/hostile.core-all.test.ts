@@ -25,6 +25,8 @@ beforeAll(async () => {
   await once(foreign, 'listening');
   const tone = ['-f', 'lavfi', '-i', 'sine=d=2', '-c:a', 'aac'];
   await copyFile(await cachedMedia('good.ts', tone), folder.at('good.ts'));
+  const fragments = [...tone, '-movflags', 'empty_moov+default_base_moof'];
+  await copyFile(await cachedMedia('good.mp4', fragments), folder.at('good.mp4'));
   await writeFile(folder.at('key'), 'sixteen bytes...');
   await writeFile(folder.at('page.html'), '<!doctype html><title>Not found</title>'.repeat(10));
   web.texts.set('tags.mp3', Buffer.from('ID3\x04\0\0\0\0\0\0'.repeat(10_000), 'latin1'));

@@ -1,9 +1,15 @@
 /** How a source at an address is fetched, and the result. */
 import type { Logger } from 'soundpost-base/logger';
 import type { NamedOutput } from 'soundpost-contract/output-request';
+import type { Admit } from 'soundpost-outbound/exchange';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import type { Probe } from './probe.ts';
 import type { MediaTools } from './run.ts';
+
+/** Before each request that a playlist or manifest causes. @returns called once it has ended */
+export type AdmitStreamRequest = (
+  request: Parameters<Admit>[0] & { readonly isSegment: boolean },
+) => ReturnType<Admit>;
 
 export interface SourceRequest {
   /** http or https. */
@@ -26,6 +32,8 @@ export interface SourceRequest {
   /** Called for each received file: its size, and how much of it was fetched, bytes. */
   readonly onFetched?: (bytes: { readonly size: number; readonly fetched: number }) => void;
   readonly logger?: Logger;
+  /** Default: requests of streams are limited by the number of segments alone. */
+  readonly admitStreamRequest?: AdmitStreamRequest | undefined;
 }
 
 export interface LocalSource {

@@ -20,7 +20,8 @@ interface DownloadedFile extends LocalSource {
   readonly url: string;
 }
 
-async function downloadFile(url: string, request: SourceRequest): Promise<DownloadedFile> {
+/** @param minBytes below this size no parts are fetched, but the whole */
+async function downloadFile(url: string, request: SourceRequest, minBytes?: number): Promise<DownloadedFile> {
   const { outbound, workspace, signal, makeRoom, maxInputBytes, onFetched, onProgress, logger } = request;
   const path = join(workspace, 'source');
   let probed: Probe | null = null;
@@ -28,6 +29,7 @@ async function downloadFile(url: string, request: SourceRequest): Promise<Downlo
     url,
     file: path,
     maxBytes: maxInputBytes,
+    ...(minBytes === undefined ? {} : { minBytes }),
     signal,
     makeRoom,
     onProgress: ({ receivedBytes, totalBytes }) => onProgress?.(totalBytes ? receivedBytes / totalBytes : 0),
@@ -53,7 +55,8 @@ async function openStream(
   const stream = await fetchStream(playlist, request);
   if (!('fileUrl' in stream)) return { ...stream, path, name };
   const { fileUrl, zeroSeconds, isTrack, elsewhere } = stream;
-  const { sizeBytes } = await downloadFile(fileUrl, request);
+  // Whole, since parts may be many requests.
+  const { sizeBytes } = await downloadFile(fileUrl, request, Number.POSITIVE_INFINITY);
   const { tools, signal } = request;
   const probed = await probe(tools, path, { signal, known: { zeroSeconds } });
   return { path, name, sizeBytes, probe: probed, isTrack, elsewhere };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { ServiceError } from 'soundpost-contract/errors';
 import type { NamedOutput } from 'soundpost-contract/output-request';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
-import { tooLarge } from 'soundpost-outbound/exchange';
+import { type Admit, tooLarge } from 'soundpost-outbound/exchange';
 import { MediaFailure } from './failure.ts';
 import { type Probe, probe } from './probe.ts';
 import type { LocalSource, SourceRequest } from './source-request.ts';
@@ -22,6 +22,8 @@ interface Playlist {
   /** Its address. */
   readonly url: string;
 }
+
+type Asked = Parameters<Admit>[0];
 
 interface Fetched {
   readonly isTrack: boolean;
@@ -45,7 +47,7 @@ const ROOM_STEP_BYTES = 16 * 1024 * 1024;
  * address that is not allowed; what a download throws
  */
 export async function fetchStream(playlist: Playlist, request: SourceRequest): Promise<StreamSource> {
-  const { outbound, maxInputBytes, signal, workspace, outputs, logger } = request;
+  const { outbound, maxInputBytes, signal, workspace, outputs, logger, admitStreamRequest } = request;
   const folder = join(workspace, 'segments');
   requirePlaylistSize((await stat(playlist.path)).size);
   const text = await readFile(playlist.path, 'utf8');
@@ -58,9 +60,10 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
         signal,
         makeRoom: roomBySteps(request),
         isFetchFailure: (error) => error instanceof OutboundFailed || error instanceof OutboundRefused,
-        async fetch(piece, take) {
+        async fetch({ isSegment = false, ...piece }, take) {
           requireTls(piece.url, playlist);
-          return fetch(piece, take);
+          const admit = admitStreamRequest && ((asked: Asked) => admitStreamRequest({ ...asked, isSegment }));
+          return fetch({ ...piece, admit }, take);
         },
       };
       const description = { ...playlist, text };

@@ -15,6 +15,17 @@ export interface Route {
   readonly userAgent: string;
 }
 
+/**
+ * Awaited before each request, also those of redirects and of further tries.
+ * @returns called once the answer has ended
+ * @throws what then ends the fetch
+ */
+export type Admit = (request: {
+  readonly hostname: string;
+  readonly isRedirect: boolean;
+  readonly signal: AbortSignal;
+}) => Promise<() => void>;
+
 interface GetOptions {
   readonly url: string;
   /** Made by this module's callers: none is secret, so a redirect may carry them anywhere. */
@@ -24,6 +35,8 @@ interface GetOptions {
   readonly signal: AbortSignal;
   /** Default: a new connection for each request, since most downloads use one up. */
   readonly keepAlive?: boolean;
+  /** Default: none waits. */
+  readonly admit?: Admit | undefined;
 }
 
 export interface Answer {
@@ -44,7 +57,12 @@ const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 export async function get(route: Route, options: GetOptions): Promise<Answer> {
   let target = parseTarget(options.url, 'source', route.policy);
   for (let redirects = 0; ; redirects++) {
-    const answer = await getOnce(route, target.url, options);
+    const leave = await options.admit?.({
+      hostname: target.hostname,
+      isRedirect: redirects > 0,
+      signal: options.signal,
+    });
+    const answer = await getOnce(route, target.url, options, leave);
     const location = headerOf(answer.headers, 'location');
     if (!redirectStatuses.has(answer.status) || location === undefined) return answer;
     discard(answer.body);
@@ -59,7 +77,12 @@ export async function get(route: Route, options: GetOptions): Promise<Answer> {
   }
 }
 
-async function getOnce(route: Route, url: URL, options: GetOptions): Promise<Answer> {
+async function getOnce(
+  route: Route,
+  url: URL,
+  options: GetOptions,
+  leave: () => void = () => {},
+): Promise<Answer> {
   try {
     const { request } = await import('undici');
     const { statusCode, headers, body } = await request(url, {
@@ -77,8 +100,10 @@ async function getOnce(route: Route, url: URL, options: GetOptions): Promise<Ans
       reset: options.keepAlive !== true,
       signal: options.signal,
     });
+    body.once('close', leave);
     return { status: statusCode, headers, body, url };
   } catch (error) {
+    leave();
     options.signal.throwIfAborted();
     throw toOutboundError(error);
   }

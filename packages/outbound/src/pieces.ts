@@ -6,6 +6,7 @@ import { deadline } from 'soundpost-base/deadline';
 import { type DownloadLimits, defaultLimits, withTries } from './download.ts';
 import { OutboundFailed } from './errors.ts';
 import {
+  type Admit,
   type Answer,
   contentRangeOf,
   discard,
@@ -25,6 +26,8 @@ interface PieceRequest {
   readonly span?: ByteSpan | undefined;
   readonly maxBytes: number;
   readonly signal: AbortSignal;
+  /** Default: no request waits. */
+  readonly admit?: Admit | undefined;
 }
 
 interface PieceAnswer {
@@ -66,9 +69,9 @@ export async function fetchPieces<T>(
   return await run((request, take) => {
     const signal = AbortSignal.any([limit.signal, request.signal]);
     return withTries(limits, signal, async () => {
-      const { url, span } = request;
+      const { url, span, admit } = request;
       const headers: Record<string, string> = span === undefined ? {} : { range: rangeHeader([span]) };
-      const answer = await get(route, { ...limits, url, headers, signal, keepAlive: true });
+      const answer = await get(route, { ...limits, url, headers, signal, keepAlive: true, admit });
       try {
         requirePiece(answer, span);
         const body = limitedBody(answer.body, { ...limits, maxBytes: request.maxBytes }, signal);

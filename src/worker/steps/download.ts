@@ -34,6 +34,7 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalSour
       onProgress: (fraction) => context.report('downloading_video', fraction),
       onFetched: (bytes) => services.observer?.sourceFetched(bytes),
       logger,
+      admitStreamRequest: services.streamRequests?.of(payload.tenant, context.jobId),
     });
   } catch (error) {
     if (error instanceof OutboundRefused) {

@@ -1,12 +1,17 @@
 /** Fetches the pieces of a stream, several at a time, and passes them on in order. */
 import { createDecipheriv, type Decipheriv } from 'node:crypto';
-import { open, rm } from 'node:fs/promises';
+import { open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { needsHeader } from './join/join.ts';
 import { type Piece, type Resource, type Segment, unusable } from './presentation.ts';
 
 /** Requests through the guard, within limits, with retries: packages/outbound/src/pieces.ts. */
 type FetchPiece = <T>(
-  request: Resource & { readonly maxBytes: number; readonly signal: AbortSignal },
+  request: Resource & {
+    readonly maxBytes: number;
+    readonly signal: AbortSignal;
+    readonly isSegment?: boolean;
+  },
   take: (answer: { readonly url: string; readonly bytes: AsyncIterable<Uint8Array> }) => Promise<T>,
 ) => Promise<T>;
 
@@ -24,9 +29,7 @@ export interface StreamContext {
 const MIB = 1024 * 1024;
 /** 20,000 segments with addresses of 300 characters. */
 const MAX_PLAYLIST_BYTES = 8 * MIB;
-const MAX_INIT_BYTES = 4 * MIB;
-/** A stream may name one for each segment; all but the last few are no longer needed. */
-const INITS_KEPT = 12;
+const MAX_INIT_BYTES = MIB;
 const KEY_BYTES = 16;
 
 /** Half as many as for parts of a file: each segment stays on disk until earlier ones are done. */
@@ -59,8 +62,8 @@ export function requirePlaylistSize(sizeBytes: number): void {
 }
 
 /**
- * @param take gets each segment as a file of its own, decrypted, with its init section; the file is
- * removed afterwards
+ * @param take gets each segment as a file of its own, decrypted, with its init section if segments
+ * of its container need one; the file is removed afterwards
  * @throws as {@link FetchPiece}; {MediaFailure} for an invalid key or content; what `take` throws
  */
 export async function fetchSegments(
@@ -73,13 +76,18 @@ export async function fetchSegments(
   const pieces = new PieceFetcher({ ...context, signal });
   const rest = segments.entries();
   const underway: Underway[] = [];
+  // The first segment with content decides, so that no header is fetched in vain.
+  let needsInit: Promise<boolean | undefined> = Promise.resolve(undefined);
   const fill = (): void => {
     while (underway.length < SEGMENTS_AT_ONCE) {
       const { value, done } = rest.next();
       if (done) return;
       const [nth, segment] = value;
       const file = join(context.folder, String(nth));
-      const parts = [pieces.init(segment.init), pieces.toFile(segment, file)] as const;
+      const stored = pieces.toFile(segment, file);
+      needsInit = needsInit.then((known) => known ?? stored.then(() => needsHeader(file)));
+      const init = needsInit.then((isNeeded) => (isNeeded ? pieces.init(segment.init) : undefined));
+      const parts = [init, stored] as const;
       // Both have ended when one fails, so that no more is written.
       const fetched = Promise.allSettled(parts).then(() => Promise.all(parts));
       fetched.catch(() => {}); // It is waited for in its turn.
@@ -90,7 +98,7 @@ export async function fetchSegments(
     for (fill(); underway.length > 0; fill()) {
       for (const { segment, file, fetched } of underway.splice(0, 1)) {
         const [init, sizeBytes] = await fetched;
-        await take(segment, file, init);
+        await take(segment, file, await pieces.bytesOf(init));
         await rm(file);
         await context.makeRoom(-sizeBytes);
       }
@@ -107,45 +115,53 @@ export async function fetchSegments(
 interface Underway {
   readonly segment: Segment;
   readonly file: string;
-  /** Its init section, and the size of the file. */
-  readonly fetched: Promise<readonly [init: Uint8Array | undefined, sizeBytes: number]>;
+  /** The file of its init section, and the size of its own. */
+  readonly fetched: Promise<readonly [init: string | undefined, sizeBytes: number]>;
 }
 
 class PieceFetcher {
   readonly #context: StreamContext;
   readonly #keys = new Map<string, Promise<Uint8Array>>();
-  /** By what they are fetched with, oldest first. */
-  readonly #inits = new Map<string, Promise<Uint8Array>>();
+  /** Their files, by what they are fetched with: each segment may name another. */
+  readonly #inits = new Map<string, Promise<string>>();
+  /** The one that was read last. */
+  #lastInit: { readonly file: string; readonly bytes: Uint8Array } | undefined;
 
   constructor(context: StreamContext) {
     this.#context = context;
   }
 
-  /** One that many segments share is fetched once. */
-  async init(piece: Piece | undefined): Promise<Uint8Array | undefined> {
+  /** Fetched once for all segments. @returns its file, which stays */
+  async init(piece: Piece | undefined): Promise<string | undefined> {
     if (piece === undefined) return undefined;
-    const { fetch, signal } = this.#context;
     const name = JSON.stringify(piece);
     const known = this.#inits.get(name);
     if (known !== undefined) return known;
-    const bytes = this.#decipher(piece).then((decipher) =>
-      fetch({ url: piece.url, span: piece.span, maxBytes: MAX_INIT_BYTES, signal }, (answer) =>
-        allOf(decrypted(answer.bytes, decipher())),
-      ),
-    );
-    this.#inits.set(name, bytes);
-    const [oldest = name] = this.#inits.keys();
-    if (this.#inits.size > INITS_KEPT) this.#inits.delete(oldest);
-    return bytes;
+    const file = join(this.#context.folder, `init-${this.#inits.size}`);
+    const stored = this.toFile(piece, file, MAX_INIT_BYTES).then(() => file);
+    this.#inits.set(name, stored);
+    return stored;
   }
 
-  /** @returns its size, bytes */
-  async toFile(piece: Piece, path: string): Promise<number> {
+  /** @param init its file */
+  async bytesOf(init: string | undefined): Promise<Uint8Array | undefined> {
+    if (init === undefined) return undefined;
+    if (this.#lastInit?.file !== init) this.#lastInit = { file: init, bytes: await readFile(init) };
+    return this.#lastInit.bytes;
+  }
+
+  /**
+   * @param maxBytes of a header; of segments all together have a limit
+   * @returns its size, bytes
+   */
+  async toFile(piece: Piece, path: string, maxBytes?: number): Promise<number> {
     const { fetch, signal, makeRoom } = this.#context;
+    const { url, span } = piece;
     const decipher = await this.#decipher(piece);
-    const maxBytes = Number.POSITIVE_INFINITY; // All together have a limit.
+    const isSegment = maxBytes === undefined;
+    const request = { url, span, maxBytes: maxBytes ?? Number.POSITIVE_INFINITY, signal, isSegment };
     let sizeBytes = 0;
-    await fetch({ url: piece.url, span: piece.span, maxBytes, signal }, async ({ bytes }) => {
+    await fetch(request, async ({ bytes }) => {
       await using file = await open(path, 'w', 0o600);
       await makeRoom(-sizeBytes); // What an earlier try has written.
       sizeBytes = 0;

@@ -5,15 +5,26 @@ import { type Segment, unsupported, unusable } from '../presentation.ts';
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
 import { earliestSeconds, flipTimestamps, PACKET_BYTES, packetsOf } from './transport-packets.ts';
 
+/** Demuxers of packed audio. */
+const PACKED = ['aac', 'mp3', 'ac3', 'eac3'];
+
 /** How to join segments, by ffmpeg's demuxer of their container. */
 const JOINERS: Readonly<Record<string, () => Promise<Joiner>>> = {
   mpegts: async () => new TransportStreamJoiner(),
   mov: async () => new (await import('./fragments.ts')).FragmentJoiner(),
   matroska: async () => new ClusterJoiner(),
-  ...Object.fromEntries(
-    ['aac', 'mp3', 'ac3', 'eac3'].map((demuxer) => [demuxer, async () => new PackedAudioJoiner()]),
-  ),
+  ...Object.fromEntries(PACKED.map((demuxer) => [demuxer, async () => new PackedAudioJoiner()])),
 };
+
+/** Whether segments such as this need a header (EXT-X-MAP). @returns undefined if it is empty */
+export async function needsHeader(path: string): Promise<boolean | undefined> {
+  await using file = await open(path, 'r');
+  const { size: sizeBytes } = await file.stat();
+  if (sizeBytes === 0) return undefined;
+  if (await beginsWithCluster(file)) return true;
+  const container = await sniffContainer(fileSource(file, 0, sizeBytes));
+  return container?.demuxer !== 'mpegts' && !PACKED.includes(container?.demuxer ?? '');
+}
 
 export class JoinedFile {
   readonly #file: FileHandle;
@@ -130,13 +141,17 @@ class TransportStreamJoiner implements Joiner {
 /** What a segment may begin with (RFC 9559): Cluster, or Void and Cues before one. */
 const BEGINNINGS = new Set(['1f43b675', '1c53bb6b', 'ec']);
 
+async function beginsWithCluster(file: Part['file']): Promise<boolean> {
+  const id = (await readAt(file, 0, 4)).toString('hex');
+  return BEGINNINGS.has(id) || BEGINNINGS.has(id.slice(0, 2));
+}
+
 class ClusterJoiner implements Joiner {
   readonly startSeconds = 0;
   #init: Uint8Array | undefined;
 
   async append({ segment, file, sizeBytes, init }: Part, output: Output): Promise<void> {
-    const id = (await readAt(file, 0, 4)).toString('hex');
-    if (init === undefined || !(BEGINNINGS.has(id) || BEGINNINGS.has(id.slice(0, 2))))
+    if (init === undefined || !(await beginsWithCluster(file)))
       throw unusable('a segment of the stream does not begin with a cluster of WebM');
     if (this.#init === undefined) await output.write(init);
     else if (segment.breaksClock || !Buffer.from(this.#init).equals(init))
