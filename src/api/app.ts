@@ -27,6 +27,7 @@ import { hookRoutes } from './routes/hooks.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { keyRoutes } from './routes/keys.ts';
 import { uploadRoutes } from './routes/uploads.ts';
+import { usageRoutes } from './routes/usage.ts';
 import { voiceMessageRoutes } from './routes/voice-message.ts';
 import { overrideMethod } from './uploads/tus-protocol.ts';
 
@@ -41,6 +42,7 @@ export const routes: readonly Route[] = [
   ...downloadRoutes,
   ...deliveryRoutes,
   ...keyRoutes,
+  ...usageRoutes,
   ...hookRoutes,
   ...healthRoutes,
   ...docsRoutes(() => routes),
@@ -67,7 +69,7 @@ export function createApp(services: ApiServices): Express {
   }
   app.use(answerUnknown(services));
   app.use(answerUndecodable(services));
-  app.use(errorHandler(logger));
+  app.use(errorHandler(services));
   return app;
 }
 

@@ -1,11 +1,11 @@
 /** Limits open event streams for each key (decisions A6), and shares reads of a job among them. */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ServiceError } from 'soundpost-contract/errors';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { loadScript } from 'soundpost-kit/redis/script';
+import { LimitReached } from './limit-reached.ts';
 
 const RETRY_AFTER_SECONDS = 15;
 
@@ -17,15 +17,17 @@ interface OpenStream {
   close(): void;
 }
 
-/** Counts all API processes. @throws ServiceError RATE_LIMITED at the key's limit */
+/** Counts all API processes. @throws LimitReached */
 export async function openStream(redis: Redis, keyId: string, limit: number): Promise<OpenStream> {
   const streams = ownKey('streams', keyId);
   const stream = randomUUID();
   const take = (): Promise<unknown> => hold.run(redis, [streams], [stream, limit]);
   if ((await take()) !== 1) {
-    throw new ServiceError('RATE_LIMITED', `this key may have ${limit} event streams open`, {
-      retryAfterSeconds: RETRY_AFTER_SECONDS,
-    });
+    throw new LimitReached(
+      'event_streams',
+      `this key may have ${limit} event streams open`,
+      RETRY_AFTER_SECONDS,
+    );
   }
   // If Redis misses this, the entry expires by itself.
   const quietly = (sent: Promise<unknown>): void => void sent.catch(() => undefined);

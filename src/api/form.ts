@@ -5,9 +5,8 @@ import type { bodyStream } from 'soundpost-kit/http/body-stream';
 import { readForm } from 'soundpost-kit/http/multipart';
 import type { Upload } from '../jobs/uploads/record.ts';
 import { discardUpload, storeUpload, withRoom } from './intake.ts';
+import { MAX_JOB_BYTES } from './request.ts';
 import { keyOf, type RouteContext } from './route.ts';
-
-const MAX_FIELD_BYTES = 256 * 1024;
 
 interface TakenForm {
   readonly upload: Upload;
@@ -32,7 +31,7 @@ export async function takeForm(
   const { fields, stored } = await withRoom(context, () =>
     readForm(request, {
       maxFileBytes: maxInputBytes,
-      maxFieldBytes: MAX_FIELD_BYTES,
+      maxFieldBytes: MAX_JOB_BYTES,
       store: (content, name) =>
         storeUpload(services, keyOf(context).id, { name, content, hash, announcedBytes }),
       discard: (upload) => discardUpload(services, upload.file),
@@ -44,7 +43,7 @@ export async function takeForm(
         tooLarge: (part) =>
           part === 'file'
             ? fileErrors(maxInputBytes).tooLarge()
-            : new ServiceError('PAYLOAD_TOO_LARGE', 'a field of the form may have at most 256 KiB'),
+            : new ServiceError('PAYLOAD_TOO_LARGE', 'a field of the form may have at most 64 KiB'),
         malformed: (_what, cause) =>
           new ServiceError('INVALID_REQUEST', 'the multipart body is malformed or was cut short', { cause }),
       },

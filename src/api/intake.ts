@@ -24,6 +24,7 @@ import {
   uploadStorageKey,
   withdrawUpload,
 } from '../jobs/uploads/record.ts';
+import { LimitReached } from './limit-reached.ts';
 import type { ApiServices, RouteContext } from './route.ts';
 
 interface ReceivedFile {
@@ -76,7 +77,7 @@ export async function storeUpload(
 
 /**
  * Begins an upload that stays until it expires.
- * @throws ServiceError RATE_LIMITED if the key's uploads exceed their number or total size
+ * @throws LimitReached if the key's uploads exceed their number or total size
  */
 export async function beginWithinBudget(
   { redis, settings }: ApiServices,
@@ -89,10 +90,8 @@ export async function beginWithinBudget(
     over.limit === 'uploads'
       ? `this key may have ${budget.uploads} uploads`
       : `the uploads of this key may have ${budget.bytes} bytes together`;
-  const { retryAfterSeconds } = over;
-  throw new ServiceError('RATE_LIMITED', `${rule}; delete some, or wait until one expires`, {
-    retryAfterSeconds,
-  });
+  const limit = over.limit === 'uploads' ? 'uploads' : 'upload_bytes';
+  throw new LimitReached(limit, `${rule}; delete some, or wait until one expires`, over.retryAfterSeconds);
 }
 
 /**

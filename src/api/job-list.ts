@@ -4,7 +4,7 @@ import { ServiceError } from 'soundpost-contract/errors';
 import type { Job, JobStatus } from 'soundpost-contract/job';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { type ListPosition, listJobIds } from '../jobs/job-index.ts';
-import type { JobRecord } from '../jobs/job-record.ts';
+import type { JobGlance } from '../jobs/job-record.ts';
 import { jobAnswer } from './job-answer.ts';
 import type { ApiServices } from './route.ts';
 
@@ -34,46 +34,29 @@ export async function listJobs(
     filtered ? LOOK_AT : limit + 1,
   );
   const oldestMs = redisNow() - services.settings.jobTtlSeconds * 1000;
-  const records = new Map(
-    (await services.jobs.readMany(positions.map(({ jobId }) => jobId))).map((record) => [
-      record.jobId,
-      record,
-    ]),
-  );
-  const found: JobRecord[] = [];
-  let last: ListPosition | undefined;
+  const found: string[] = [];
   let looked = 0;
-  for (const position of positions) {
+  for await (const glance of services.jobs.glances(positions.map(({ jobId }) => jobId))) {
+    looked += 1;
+    const isKept = glance !== undefined && (glance.finishedAtMs ?? oldestMs) >= oldestMs;
+    if (isKept && matches(glance, status, q)) {
+      found.push(glance.jobId);
+    }
     if (found.length === limit) {
       break;
     }
-    looked += 1;
-    last = position;
-    const record = records.get(position.jobId);
-    const isKept = record !== undefined && (record.finishedAtMs ?? oldestMs) >= oldestMs;
-    if (isKept && matches(record, status, q)) {
-      found.push(record);
-    }
   }
+  const last = positions[looked - 1];
   const more = looked < positions.length || (filtered && positions.length === LOOK_AT);
-  const jobs = await Promise.all(found.map((record) => jobAnswer(record, services)));
+  const records = await services.jobs.readMany(found);
+  const jobs = await Promise.all(records.map((record) => jobAnswer(record, services)));
   return { jobs, nextCursor: more && last !== undefined ? writeCursor(last) : null };
 }
 
-function matches(record: JobRecord, status: JobStatus | undefined, q: string | undefined): boolean {
-  if (status !== undefined && record.status !== status) {
-    return false;
-  }
-  const { source, options } = record.payload;
-  const texts = [
-    record.jobId,
-    options.filename,
-    record.result?.outputFile?.filename,
-    record.progress?.inputFile?.name,
-    // A source's query can hold a secret, so it is not searched.
-    source.type === 'url' ? source.url.split('?')[0] : source.name,
-  ];
-  return q === undefined || texts.some((text) => text?.toLowerCase().includes(q.toLowerCase()));
+function matches(glance: JobGlance, status: JobStatus | undefined, q: string | undefined): boolean {
+  if (status !== undefined && glance.status !== status) return false;
+  const texts = [glance.jobId, ...glance.names];
+  return q === undefined || texts.some((text) => text.toLowerCase().includes(q.toLowerCase()));
 }
 
 function writeCursor({ createdAtMs, jobId }: ListPosition): string {

@@ -12,13 +12,13 @@ import { z } from 'zod';
 
 /** JSON body (decisions A1): uncompressed, application/json only. */
 const MAX_BYTES = 256 * 1024;
+/** Of a request for a single job: its record is kept for days (decisions A6). */
+export const MAX_JOB_BYTES = 64 * 1024;
 
-export const readJson = jsonReader({
-  maxBytes: MAX_BYTES,
-  types: ['application/json'],
-  inflate: false,
-  strict: false,
-});
+const OF_JSON = { types: ['application/json'], inflate: false, strict: false };
+
+export const readJson = jsonReader({ ...OF_JSON, maxBytes: MAX_BYTES });
+export const readJobJson = jsonReader({ ...OF_JSON, maxBytes: MAX_JOB_BYTES });
 export const readText = textReader(MAX_BYTES);
 
 export interface Fault {

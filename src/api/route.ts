@@ -5,6 +5,7 @@ import type { ErrorCode } from 'soundpost-contract/errors';
 import type { Job } from 'soundpost-contract/job';
 import type { AnswerDocs, OperationDocs } from 'soundpost-kit/http/openapi/description';
 import type { AuditLog, Logger } from 'soundpost-kit/observe/logger';
+import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Probes } from 'soundpost-kit/observe/probes';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { Sealer } from 'soundpost-kit/signing/sealer';
@@ -45,6 +46,7 @@ export interface ApiServices {
   readonly signer: UrlSigner;
   readonly logger: Logger;
   readonly audit: AuditLog;
+  readonly observer: Observer;
   readonly settings: ApiSettings;
 }
 
@@ -57,6 +59,10 @@ export interface ApiSettings {
   readonly eventStreamsPerKey: number;
   readonly uploadsPerKey: number;
   readonly uploadBytesPerKey: number;
+  /** Of transcripts; undefined: no limit. */
+  readonly transcriptMinutesPerDay: number | undefined;
+  /** Seconds; undefined: no limit. */
+  readonly processorPerMinute: number | undefined;
   readonly maxInputBytes: number;
   readonly uploadTtlSeconds: number;
   readonly outputTtlSeconds: number;

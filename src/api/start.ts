@@ -78,6 +78,7 @@ export async function startApi(
     signer: new UrlSigner(secrets.urlSigning, publicUrlOf(config, port)),
     logger,
     audit,
+    observer: resources.metrics.observer,
     settings: settingsOf(resources, port, sandbox),
   });
   const api = await listen(config.HOST, config.API_PORT, ({ port }) => {
@@ -131,6 +132,8 @@ function settingsOf(
     eventStreamsPerKey: config.EVENT_STREAMS_PER_KEY,
     uploadsPerKey: config.UPLOADS_PER_KEY,
     uploadBytesPerKey: config.UPLOAD_BYTES_PER_KEY,
+    transcriptMinutesPerDay: config.TRANSCRIPT_MINUTES_PER_DAY,
+    processorPerMinute: config.CPU_SECONDS_PER_MINUTE,
     maxInputBytes: config.MAX_INPUT_BYTES,
     uploadTtlSeconds: config.UPLOAD_TTL_SECONDS,
     outputTtlSeconds: config.OUTPUT_TTL_SECONDS,

@@ -2,14 +2,16 @@
 
 import { createHash, randomUUID } from 'node:crypto';
 import { ServiceError } from 'soundpost-contract/errors';
-import type { JobOptions, JobRequest, VoiceMessageRequest } from 'soundpost-contract/job-request';
-import type { RateState } from 'soundpost-kit/redis/rate';
+import type { JobRequest, VoiceMessageRequest } from 'soundpost-contract/job-request';
+import { transcriptsOf } from 'soundpost-contract/output-request';
+import { RATE_WINDOW_SECONDS, type RateState } from 'soundpost-kit/redis/rate';
 import { sealDestinations } from '../jobs/destinations.ts';
 import { saveBatch } from '../jobs/job-index.ts';
 import type { NewJob } from '../jobs/job-queue.ts';
 import type { Outlook } from '../jobs/outlook.ts';
 import type { Reservation } from '../jobs/reservation.ts';
 import type { ApiKey } from '../jobs/tenants/api-keys.ts';
+import { DAY_SECONDS, spendTranscript } from '../jobs/transcript-minutes.ts';
 import { holdUpload } from '../jobs/uploads/record.ts';
 import {
   checkSource,
@@ -19,6 +21,7 @@ import {
   webhookFaults,
   within,
 } from './address-faults.ts';
+import { LimitReached } from './limit-reached.ts';
 import { faultsError } from './request.ts';
 import type { ApiServices } from './route.ts';
 
@@ -69,8 +72,9 @@ export async function submitJobs(
     throw faultsError([...new Map(faults.map((fault) => [fault.path, fault])).values()]);
   }
   for (const { request } of requested) {
-    demandScopes(key, request.options);
+    demandScopes(key, request);
   }
+  await demandTranscriptMinutes(services, key.id, requested);
   const jobs = requested.map(({ request }, index): NewJob => {
     const source = checked[index]?.source;
     if (source === undefined || 'message' in source) {
@@ -114,7 +118,10 @@ async function holdSources({ redis }: ApiServices, jobs: readonly NewJob[]): Pro
   }
 }
 
-function demandScopes(key: ApiKey, options: JobOptions): void {
+function demandScopes(key: ApiKey, { options, ...asked }: JobRequest): void {
+  if (transcriptsOf(asked).length > 0 && !key.scopes.includes('transcribe')) {
+    throw new ServiceError('FORBIDDEN', 'a transcript needs a key with the scope transcribe');
+  }
   if (options.priority === 'high' && !key.scopes.includes('priority')) {
     throw new ServiceError('FORBIDDEN', 'priority high needs a key with the scope priority');
   }
@@ -125,6 +132,24 @@ function demandScopes(key: ApiKey, options: JobOptions): void {
     throw new ServiceError('FORBIDDEN', 'a voice message needs a key with the scope voice');
   }
   demandInstance(key, options.voiceMessage);
+}
+
+/** Throws RATE_LIMITED when nothing of the key's day is left; how long the audio is shows later. */
+async function demandTranscriptMinutes(
+  { redis, settings: { transcriptMinutesPerDay } }: ApiServices,
+  tenant: string,
+  requested: readonly RequestedJob[],
+): Promise<void> {
+  const wantsOne = requested.some(({ request }) => transcriptsOf(request).length > 0);
+  if (transcriptMinutesPerDay === undefined || !wantsOne) return;
+  const state = await spendTranscript(redis, tenant, transcriptMinutesPerDay);
+  if (state.remaining > 0) return;
+  throw new LimitReached(
+    'transcript_minutes',
+    `this key may have ${transcriptMinutesPerDay} minutes of audio transcribed a day; leave the transcripts out, or wait`,
+    state.resetSeconds,
+    { policy: 'transcripts', state, windowSeconds: DAY_SECONDS },
+  );
 }
 
 /** Throws FORBIDDEN when the key lacks the instance. */
@@ -138,20 +163,26 @@ const RETRY_UNFINISHED_SECONDS = 10;
 const RETRY_QUEUE_FULL_SECONDS = 5;
 
 function refusalOf(reservation: Exclude<Reservation, { outcome: 'reserved' }>, count: number): ServiceError {
-  switch (reservation.outcome) {
+  const { outcome, rate } = reservation;
+  switch (outcome) {
     case 'rate-limited':
-      return new ServiceError(
-        'RATE_LIMITED',
-        `this key may submit ${reservation.rate.limit} jobs a minute, and ${count} more would be too many`,
-        { retryAfterSeconds: reservation.rate.resetSeconds },
+      return new LimitReached(
+        'submissions',
+        `this key may submit ${rate.limit} jobs a minute, and ${count} more would be too many`,
+        rate.resetSeconds,
+      );
+    case 'too-many-bytes':
+      return new LimitReached(
+        'record_bytes',
+        `this key may submit ${rate.limit} bytes of job records a minute; send smaller requests, or wait`,
+        rate.resetSeconds,
+        { policy: 'records', state: rate, windowSeconds: RATE_WINDOW_SECONDS },
       );
     case 'too-many-unfinished':
-      return new ServiceError(
-        'RATE_LIMITED',
+      return new LimitReached(
+        'unfinished_jobs',
         'this key has too many unfinished jobs; wait for some of them to end',
-        {
-          retryAfterSeconds: RETRY_UNFINISHED_SECONDS,
-        },
+        RETRY_UNFINISHED_SECONDS,
       );
     case 'queue-full':
       return new ServiceError('QUEUE_FULL', 'the processing queue is full; try again in a few seconds', {

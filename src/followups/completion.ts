@@ -53,6 +53,8 @@ async function addFollowUps(record: JobRecord, followUps: JobFollowUps): Promise
     const sending = { tenant, jobId, sendId: voiceId(jobId), part: 0 };
     await followUps.addVoice({ ...sending, request: options.voiceMessage });
   }
-  for (const { name } of result?.transcripts ?? []) await followUps.addTranscript(tenant, jobId, name);
+  for (const { name, heardAs } of result?.transcripts ?? []) {
+    if (heardAs === undefined) await followUps.addTranscript(tenant, jobId, name);
+  }
   for (const { name } of result === null ? [] : filesOf(result)) await followUps.addPut(record, name);
 }

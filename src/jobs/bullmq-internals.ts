@@ -49,6 +49,8 @@ export const own = {
   erased: 'spErased',
   /** The API saw the job added, and answers that it is accepted. */
   confirmed: 'spConfirmed',
+  /** What a list searches, as JSON: {@link ConfirmedJob}. */
+  names: 'spNames',
   voiceSend: 'spVoiceSend',
 } as const;
 
@@ -78,22 +80,28 @@ export function readExtraction(hash: Readonly<Record<string, string>>) {
   return {
     data: raw.data,
     createdAtMs: raw.timestamp,
+    ...stateIn(raw),
+    /** Kept after a later success. */
+    failure: raw.failedReason,
+    /** All attempts that may have left files, for the janitor. */
+    attemptTokens: raw[own.attempts]?.split(',') ?? [],
+    /** The caller erased the job's files. */
+    isErased: raw[own.erased] !== undefined,
+    /** The latest voice message, if not the submission's own. */
+    voiceSendId: raw[own.voiceSend],
+  };
+}
+
+function stateIn(raw: Omit<z.infer<typeof ExtractionHash>, 'data' | 'timestamp'>) {
+  return {
     startedAtMs: raw.processedOn,
     finishedAtMs: raw.finishedOn,
     /** 0 before the first report. */
     progress: raw.progress,
     result: raw.returnvalue,
-    /** Kept after a later success. */
-    failure: raw.failedReason,
     /** Cancelled before it ended. */
     isCancelled: raw[own.cancelled] !== undefined,
-    /** All attempts that may have left files, for the janitor. */
-    attemptTokens: raw[own.attempts]?.split(',') ?? [],
-    /** The caller erased the job's files. */
-    isErased: raw[own.erased] !== undefined,
     isConfirmed: raw[own.confirmed] !== undefined,
-    /** The latest voice message, if not the submission's own. */
-    voiceSendId: raw[own.voiceSend],
   };
 }
 
@@ -154,6 +162,19 @@ export async function clearSending(redis: Redis, sendId: string): Promise<void> 
   await redis.hdel(recordKey('voice', sendId), SENDING);
 }
 
+const GlanceHash = ExtractionHash.omit({ data: true, timestamp: true }).extend({
+  [own.names]: z.string().default('[]'),
+});
+const GLANCE_FIELDS = Object.keys(GlanceHash.shape);
+
+/** What a list filters by: without the request, which can be as large as a body may be. */
+export async function fetchGlance(redis: Redis, jobId: string) {
+  const values = await redis.hmget(recordKey('extract', jobId), ...GLANCE_FIELDS);
+  const fields = GLANCE_FIELDS.map((field, index) => [field, values[index] ?? undefined]);
+  const raw = GlanceHash.parse(Object.fromEntries(fields));
+  return { ...stateIn(raw), names: raw[own.names] };
+}
+
 /** The fields that `readRecord` in lua/bullmq/read-record.lua reads. */
 export const RECORD_FIELDS = Object.keys(ExtractionHash.shape);
 
@@ -174,10 +195,21 @@ export const QUEUE_PLACES_KEYS = ['prioritized', 'wait', 'active', 'delayed'].ma
 
 const confirm = loadScript(new URL('./lua/bullmq/submission-confirm.lua', import.meta.url));
 
+interface ConfirmedJob {
+  readonly jobId: string;
+  /** By which a list finds it, beside those of its files. */
+  readonly names: readonly string[];
+}
+
 /** Lets existing jobs of a submission start. False if one of them is gone. */
-export async function confirmJobs(redis: Redis, tenant: string, jobIds: readonly string[]): Promise<boolean> {
-  const keys = jobIds.map((jobId) => recordKey('extract', jobId));
-  const args = [ACCEPTED_CHANNEL, tenant, CHANGE_CHANNEL, ...jobIds];
+export async function confirmJobs(
+  redis: Redis,
+  tenant: string,
+  jobs: readonly ConfirmedJob[],
+): Promise<boolean> {
+  const keys = jobs.map(({ jobId }) => recordKey('extract', jobId));
+  const named = jobs.flatMap(({ jobId, names }) => [jobId, JSON.stringify(names)]);
+  const args = [ACCEPTED_CHANNEL, tenant, CHANGE_CHANNEL, ...named];
   return (await confirm.run(redis, keys, args)) === 1;
 }
 

@@ -14,8 +14,8 @@ const SealedDestination = z.object({
   url: z.string(),
   /** Names. */
   headers: z.array(z.string()).optional(),
-  /** A {@link DestinationRequest} in JSON. */
-  sealed: z.string(),
+  /** A {@link DestinationRequest} in JSON; of a job cancelled while it waited, forgotten. */
+  sealed: z.string().optional(),
 });
 type SealedDestination = z.infer<typeof SealedDestination>;
 
@@ -62,6 +62,15 @@ export function sealDestinations(
       : { output: withoutDestination(output) }),
     ...(Object.keys(destinations).length > 0 && { destinations }),
   };
+}
+
+/** For a job that will put nothing: what is shown of its destinations stays. */
+export function withoutSecrets<Payload extends Queued>(payload: Payload): Payload {
+  const { job, outputs = {} } = payload.destinations ?? {};
+  const shown = ({ url, headers }: SealedDestination): SealedDestination => ({ url, headers });
+  const own = Object.entries(outputs).map(([name, destination]) => [name, shown(destination)]);
+  const destinations = { ...(job && { job: shown(job) }), outputs: Object.fromEntries(own) };
+  return { ...payload, destinations };
 }
 
 function withoutDestination<Output>(output: Output): Output {
@@ -120,7 +129,13 @@ export function openDestination(
 }
 
 function opened(sealer: Sealer, label: string, { sealed }: SealedDestination): DestinationRequest {
+  if (sealed === undefined) throw new DestinationForgotten('the destination of a cancelled job is not kept');
   return DestinationRequest.parse(JSON.parse(sealer.open(label, sealed)));
+}
+
+/** The job was cancelled while it waited, and what it would have needed was not kept. */
+export class DestinationForgotten extends Error {
+  override readonly name = 'DestinationForgotten';
 }
 
 /** A presigned address carries its secret in the query, so that is hidden. */

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { FlowProducer, type Queue, type Telemetry, UnrecoverableError } from 'bullmq';
+import { FlowProducer, type Job, type Queue, type Telemetry, UnrecoverableError } from 'bullmq';
 import { deadline, untilAborted, within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import { transcriptsOf } from 'soundpost-contract/output-request';
@@ -12,8 +12,9 @@ import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { Replication } from 'soundpost-kit/redis/replication';
 import { confirmJobs, heldJobs, markCancelled, noteErased, recordKey } from './bullmq-internals.ts';
+import { withoutQuery, withoutSecrets } from './destinations.ts';
 import { findBatch, saveBatch, unfinishedIds } from './job-index.ts';
-import { cancelledError, findJobRecord, type JobRecord } from './job-record.ts';
+import { cancelledError, findJobRecord, glanceAtJob, type JobGlance, type JobRecord } from './job-record.ts';
 import { CHANGE_CHANNEL, completionId, type QueueName, queueNames } from './names.ts';
 import { openQueue, producerOptions, waitingJobs } from './open-queue.ts';
 import type { CompletionPayload, ExtractPayload } from './payloads.ts';
@@ -81,6 +82,7 @@ const CLOSED_WITHIN_MS = 2000;
 const observedOutcome: Readonly<Record<Reservation['outcome'], Parameters<Observer['jobsSubmitted']>[0]>> = {
   reserved: 'accepted',
   'rate-limited': 'rate_limited',
+  'too-many-bytes': 'too_many_bytes',
   'too-many-unfinished': 'too_many_unfinished',
   'queue-full': 'queue_full',
 };
@@ -88,6 +90,15 @@ const observedOutcome: Readonly<Record<Reservation['outcome'], Parameters<Observ
 const PARENT_OUTLIVES_SECONDS = 24 * 60 * 60;
 
 const idOf = ({ jobId }: NewJob): string => jobId;
+
+/** A source's query can hold a secret, so it is not searched. */
+const namedJob = ({ jobId, payload: { source, options } }: NewJob) => ({
+  jobId,
+  names: [source.type === 'url' ? withoutQuery(source.url) : source.name, options.filename ?? ''],
+});
+
+/** Records read at the same time. */
+const READ_AT_ONCE = 100;
 
 /** Whether the job has follow-ups. */
 function hasFollowUps({
@@ -145,7 +156,11 @@ export class JobQueue {
         reserveSubmission(
           this.#redis,
           tenant,
-          fresh.map(({ jobId, payload }) => ({ jobId, priority: payload.options.priority })),
+          fresh.map(({ jobId, payload }) => ({
+            jobId,
+            priority: payload.options.priority,
+            bytes: Buffer.byteLength(JSON.stringify(payload)),
+          })),
           this.#options.limits,
           redisNow(),
         ),
@@ -171,7 +186,7 @@ export class JobQueue {
    * @throws Redis' error reply
    */
   async #commit(accepted: Accepted): Promise<void> {
-    const confirming = confirmJobs(this.#redis, accepted.tenant, accepted.jobs.map(idOf));
+    const confirming = confirmJobs(this.#redis, accepted.tenant, accepted.jobs.map(namedJob));
     const outcome = await within(CONFIRMED_WITHIN_MS, () => confirming).catch((error: Error) =>
       error.name === 'ReplyError' ? error : false,
     );
@@ -184,9 +199,9 @@ export class JobQueue {
   }
 
   async #commitLate(accepted: Accepted, confirming: Promise<boolean>): Promise<void> {
-    const jobIds = accepted.jobs.map(idOf);
+    const jobs = accepted.jobs.map(namedJob);
     const untilMs = performance.now() + CONFIRMED_AT_LAST_MS;
-    for (let attempt = confirming; ; attempt = confirmJobs(this.#redis, accepted.tenant, jobIds)) {
+    for (let attempt = confirming; ; attempt = confirmJobs(this.#redis, accepted.tenant, jobs)) {
       const isDone = await attempt
         .then((all) => all || this.#restore(accepted).then(() => false))
         .catch(() => false);
@@ -194,7 +209,10 @@ export class JobQueue {
       if (performance.now() > untilMs) break;
       await wait(CONFIRM_AGAIN_MS, undefined, { ref: false });
     }
-    this.#options.logger.error({ jobIds }, 'jobs that were accepted could not be confirmed');
+    this.#options.logger.error(
+      { jobIds: jobs.map(({ jobId }) => jobId) },
+      'jobs that were accepted could not be confirmed',
+    );
   }
 
   /** Re-adds jobs of an accepted submission that Redis lost, ignoring all limits. */
@@ -212,7 +230,7 @@ export class JobQueue {
         await this.#add(lost, reservation.priorities);
       }
     }
-    await confirmJobs(this.#redis, tenant, jobs.map(idOf));
+    await confirmJobs(this.#redis, tenant, jobs.map(namedJob));
     // Written last, so possibly the only thing lost.
     const batchId = jobs[0]?.payload.batchId ?? null;
     if (batchId !== null && (await findBatch(this.#redis, tenant, batchId)) === undefined) {
@@ -293,12 +311,22 @@ export class JobQueue {
     return records.filter((record) => record !== undefined);
   }
 
+  /** What lists filter by, in order; undefined where there is no record. Stop reading to end it. */
+  async *glances(jobIds: readonly string[]): AsyncGenerator<JobGlance | undefined> {
+    for (let from = 0; from < jobIds.length; from += READ_AT_ONCE) {
+      const some = jobIds.slice(from, from + READ_AT_ONCE);
+      yield* await Promise.all(some.map((jobId) => glanceAtJob(this.#redis, jobId)));
+    }
+  }
+
   /** Cancels an unfinished job: a waiting one at once, a running one once its worker stops. */
   async cancel(jobId: string) {
     const token = randomUUID();
     const outcome = await markCancelled(this.#redis, jobId, token);
     if (outcome === 'claimed') {
-      const job = await this.#extract.getJob(jobId);
+      const job: Job<ExtractPayload> | undefined = await this.#extract.getJob(jobId);
+      // It ended at once: of its request only what is shown is kept (decisions A6).
+      if (job?.data.destinations !== undefined) await job.updateData(withoutSecrets(job.data));
       await job?.moveToFailed(new UnrecoverableError(JSON.stringify(cancelledError)), token, false);
       const end = { state: 'failed', code: cancelledError.code } as const;
       this.#observer.jobEnded(end, undefined, job?.data.tenant ?? '');

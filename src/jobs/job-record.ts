@@ -5,7 +5,8 @@
 import { ErrorBody } from 'soundpost-contract/errors';
 import type { JobStatus } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { fetchExtraction, readExtraction, type StoredExtraction } from './bullmq-internals.ts';
+import { z } from 'zod';
+import { fetchExtraction, fetchGlance, readExtraction, type StoredExtraction } from './bullmq-internals.ts';
 import { voiceId } from './names.ts';
 import { ExtractPayload, ExtractProgress, ExtractResult } from './payloads.ts';
 
@@ -61,7 +62,35 @@ export function recordOf(jobId: string, stored: StoredExtraction): JobRecord {
   };
 }
 
-function statusOf({ isCancelled, result, startedAtMs, finishedAtMs }: StoredExtraction): JobStatus {
+/** What a list shows or searches a job by, without its request. */
+export interface JobGlance extends Pick<JobRecord, 'jobId' | 'status' | 'finishedAtMs'> {
+  /** Of its source, its files and as chosen. */
+  readonly names: readonly string[];
+}
+
+const Named = z.string().optional().catch(undefined);
+/** Only what is needed of a result and a progress: each can list many files or tracks. */
+const MadeFile = z.object({ outputFile: z.object({ filename: Named }).nullish() }).catch({});
+const ReadFile = z.object({ inputFile: z.object({ name: Named }).nullish() }).catch({});
+
+/** Undefined as for {@link findJobRecord}. */
+export async function glanceAtJob(redis: Redis, jobId: string): Promise<JobGlance | undefined> {
+  const stored = await fetchGlance(redis, jobId);
+  if (!stored.isConfirmed) return undefined;
+  const { finishedAtMs, names, progress, result = 'null' } = stored;
+  const ofFiles = [
+    MadeFile.parse(JSON.parse(result)).outputFile?.filename,
+    ReadFile.parse(JSON.parse(progress)).inputFile?.name,
+  ];
+  return {
+    ...{ jobId, status: statusOf(stored), finishedAtMs },
+    names: [...z.array(z.string()).parse(JSON.parse(names)), ...ofFiles.filter((one) => one !== undefined)],
+  };
+}
+
+type StoredState = Pick<StoredExtraction, 'isCancelled' | 'result' | 'startedAtMs' | 'finishedAtMs'>;
+
+function statusOf({ isCancelled, result, startedAtMs, finishedAtMs }: StoredState): JobStatus {
   // A cancellation stands once accepted, even if the worker is just finishing.
   if (isCancelled) {
     return 'failed';

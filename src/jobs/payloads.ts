@@ -80,6 +80,8 @@ const TranscriptAudio = z.object({
   name: OutputName,
   /** WAV, 16 kHz, mono: kept until the transcript ends, and not downloadable. */
   storageKey: z.string(),
+  /** The output whose audio is heard for this one too, so that it has none of its own. */
+  heardAs: OutputName.optional(),
   subtitles: Subtitles,
   /** As requested. */
   language: SpokenLanguage.optional(),
@@ -220,14 +222,14 @@ export const TranscriptPayload = z.object({
   version,
   tenant: TenantId,
   jobId: JobId,
-  /** Of the output. */
+  /** Of the output, of several that are heard together the first. */
   name: OutputName,
 });
 export type TranscriptPayload = z.infer<typeof TranscriptPayload>;
 
-/** How a transcript ended (decisions A8). */
+/** How a recording's transcripts ended (decisions A8); a file for each that is heard together. */
 export const TranscriptOutcome = z.discriminatedUnion('status', [
-  z.object({ status: z.literal('completed'), file: StoredTranscript }),
+  z.object({ status: z.literal('completed'), files: z.array(StoredTranscript) }),
   z.object({ status: z.literal('failed'), error: ErrorBody }),
 ]);
 export type TranscriptOutcome = z.infer<typeof TranscriptOutcome>;

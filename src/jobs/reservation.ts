@@ -20,7 +20,12 @@ export interface SubmissionLimits {
   readonly unfinishedPerTenant: number;
   /** Waiting jobs of all tenants. */
   readonly queueLimit: number;
+  /** Bytes of records per minute for each tenant; default {@link RECORD_BYTES_PER_MINUTE}. */
+  readonly recordBytesPerMinute?: number;
 }
+
+/** A key's records of a minute: they are kept for days, so many would fill Redis (decisions A6). */
+export const RECORD_BYTES_PER_MINUTE = 16 * 1024 * 1024;
 
 export type Reservation =
   | {
@@ -30,7 +35,11 @@ export type Reservation =
       /** Of the first job. */
       readonly outlook: Outlook;
     }
-  | { readonly outcome: 'rate-limited' | 'too-many-unfinished' | 'queue-full'; readonly rate: RateState };
+  | {
+      readonly outcome: 'rate-limited' | 'too-many-bytes' | 'too-many-unfinished' | 'queue-full';
+      /** Of submissions, with `too-many-bytes` of the records' bytes. */
+      readonly rate: RateState;
+    };
 
 /**
  * Start-time fair queueing (Goyal, Vin, Cheng 1996). A flow is a tenant's jobs of one priority. A
@@ -60,15 +69,23 @@ export async function forgetReserved(redis: Redis, tenant: string, jobId: string
   await redis.multi().srem(ownKey('unfinished', tenant), jobId).zrem(tenantJobsKey(tenant), jobId).exec();
 }
 
+interface ReservedJob {
+  readonly jobId: string;
+  readonly priority: Priority;
+  /** Of its record; default 0. */
+  readonly bytes?: number;
+}
+
 /** @param cost against the key's submissions per minute; default: one for each job */
 export async function reserveSubmission(
   redis: Redis,
   tenant: string,
-  jobs: readonly { readonly jobId: string; readonly priority: Priority }[],
+  jobs: readonly ReservedJob[],
   limits: SubmissionLimits,
   nowMs: number,
   cost = jobs.length,
 ): Promise<Reservation> {
+  const recordLimit = limits.recordBytesPerMinute ?? RECORD_BYTES_PER_MINUTE;
   const answer = (await reserve.run(
     redis,
     [
@@ -79,6 +96,7 @@ export async function reserveSubmission(
       ownKey('flows'),
       VIRTUAL_TIME_KEY,
       processorDebtKey(tenant),
+      rateKey('records', tenant),
     ],
     [
       tenant,
@@ -89,12 +107,14 @@ export async function reserveSubmission(
       cost,
       RATE_WINDOW_SECONDS * 1000,
       FLOW_STEP.low,
+      recordLimit,
+      jobs.reduce((sum, { bytes = 0 }) => sum + bytes, 0),
       ...jobs.flatMap(({ jobId, priority }) => [jobId, FLOW_STEP[priority]]),
     ],
   )) as [Reservation['outcome'], number, number, OutlookAnswer, number[]];
   const [outcome, remaining, resetMs, outlook, priorities] = answer;
   const rate = {
-    limit: limits.submitPerMinute,
+    limit: outcome === 'too-many-bytes' ? recordLimit : limits.submitPerMinute,
     remaining: Math.max(0, remaining),
     resetSeconds: Math.ceil(resetMs / 1000),
   };

@@ -12,9 +12,11 @@ import { transcriptKind } from '../followups/kinds/transcript.ts';
 import { voiceKind } from '../followups/kinds/voice.ts';
 import { jobWebhookKind } from '../followups/kinds/webhook.ts';
 import type { FollowUpQueue } from '../followups/queue.ts';
+import type { TranscriptServices } from '../followups/transcripts/turn.ts';
 import { FollowUpWorker } from '../followups/worker.ts';
 import { isErased } from '../jobs/bullmq-internals.ts';
 import { findJobRecord } from '../jobs/job-record.ts';
+import { spendTranscript } from '../jobs/transcript-minutes.ts';
 import type { WorkerRegistry } from '../jobs/worker-registry.ts';
 import { publicUrlOf, type Resources, type Stores } from '../process/resources.ts';
 
@@ -116,7 +118,7 @@ function voices({ services, followUps, redis, config, secrets, ports }: Shared) 
   });
 }
 
-function transcripts({ services, followUps, config }: Shared) {
+function transcripts({ services, followUps, config, redis }: Shared) {
   const { TRANSCRIBER_URL: url, TRANSCRIBER_API_KEY: apiKey, TRANSCRIBER_MODEL: model } = config;
   const partMs = config.TRANSCRIBER_TIMEOUT_SECONDS * 1000;
   return transcriptKind({
@@ -127,7 +129,25 @@ function transcripts({ services, followUps, config }: Shared) {
     partMs,
     transcriber: url === undefined ? undefined : { url, apiKey, model, timeoutMs: partMs },
     outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
+    spend: transcriptBudget(config.TRANSCRIPT_MINUTES_PER_DAY, redis, services),
   });
+}
+
+function transcriptBudget(
+  minutesPerDay: number | undefined,
+  redis: Redis,
+  { observer, logger }: Shared['services'],
+): TranscriptServices['spend'] {
+  if (minutesPerDay === undefined) return undefined;
+  return async (key, seconds) => {
+    const { taken } = await spendTranscript(redis, key, minutesPerDay, seconds);
+    if (!taken) {
+      const limit = 'transcript_minutes';
+      observer.keyHeld(key, limit);
+      logger.warn({ key, limit, seconds }, 'a key is held back by its limit');
+    }
+    return taken;
+  };
 }
 
 function destinations({ services, followUps, redis, secrets }: Shared) {

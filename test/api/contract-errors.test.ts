@@ -122,8 +122,8 @@ const cases: Record<ErrorCode, Case> = {
     },
   },
   PAYLOAD_TOO_LARGE: {
-    how: 'a body of more than 256 KiB',
-    produce: () => extract({ ...job(), extra: 'a'.repeat(256 * 1024) }),
+    how: 'a request of more than 64 KiB',
+    produce: () => extract({ ...job(), extra: 'a'.repeat(64 * 1024) }),
   },
   UNSUPPORTED_MEDIA_TYPE: {
     how: 'a body of another type',

@@ -417,11 +417,19 @@ describe('A1. Addresses', () => {
   const raw = (body: string | Buffer, type: string): Promise<Answer> =>
     service().call('POST', '/v1/extract', { body, headers: { 'content-type': type } });
 
-  it('JSON bodies have up to 256 KiB', async () => {
-    const json = JSON.stringify(base());
-    expect((await raw(json.padEnd(256 * 1024), 'application/json')).status).toBe(202);
-    const { status, body } = await raw(json.padEnd(256 * 1024 + 1), 'application/json');
+  it.each([
+    ['/v1/extract', 64, base],
+    ['/v1/batch', 256, () => ({ jobs: [base()] })],
+  ])('a request to %s has up to %d KiB', async (path, kibibytes, request) => {
+    const send = (bytes: number): Promise<Answer> =>
+      service().call('POST', path, {
+        body: JSON.stringify(request()).padEnd(bytes),
+        headers: { 'content-type': 'application/json' },
+      });
+    expect((await send(kibibytes * 1024)).status).toBe(202);
+    const { status, body } = await send(kibibytes * 1024 + 1);
     expect([status, body.error.code]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
+    expect(body.error.message).toContain(`${kibibytes} KiB`);
   });
 
   it.each(['text/plain', 'application/xml', 'application/x-www-form-urlencoded', 'application/octet-stream'])(

@@ -74,6 +74,26 @@ describe('A8. destination: what is refused', () => {
     expectFault(await extract({ destination: { url: GOOD, headers } }), `destination.${path}`);
   });
 
+  it('headers of all destinations of a job of more than 8 KiB together', async () => {
+    const headers = (bytes: number) =>
+      Object.fromEntries(
+        Array.from({ length: 4 }, (_, nth) => [`x-${nth}`, 'a'.repeat(bytes / 4 - 'x-0'.length)]),
+      );
+    const ask = (bytes: number): Promise<Answer> =>
+      extract({
+        output: undefined,
+        destination: { url: GOOD, headers: headers(4096) },
+        outputs: [
+          { name: 'full', format: 'mp3' },
+          { name: 'small', format: 'opus', destination: { url: GOOD, headers: headers(bytes) } },
+        ],
+      });
+    expect((await ask(4096)).status).toBe(202);
+    const { status, body } = await ask(4100);
+    expect([status, body.error.code]).toEqual([400, 'INVALID_REQUEST']);
+    expect(body.error.details).toContain('8 KiB together');
+  });
+
   it('a destination without an address, and one with another field', async () => {
     expectFault(await extract({ destination: {} }), 'destination.url');
     expectFault(await extract({ destination: { url: GOOD, method: 'POST' } }), 'destination.method');

@@ -33,7 +33,7 @@ it('one more is refused, until one of them is closed; other keys have their own'
   for (let nth = 0; nth < LIMIT; nth += 1) expect((await watch(jobId)).response.statusCode).toBe(200);
   const refused = await service().call('GET', `/v1/jobs/${jobId}/events`);
   const { body } = await service().call('GET', '/v1/usage');
-  expect(body.data.eventStreams).toEqual({ limit: LIMIT, used: LIMIT });
+  expect(body.data.eventStreams).toEqual({ limit: LIMIT, used: LIMIT, remaining: 0 });
   expect(refused).toMatchObject({ status: 429, body: { error: { code: 'RATE_LIMITED' } } });
   expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
 

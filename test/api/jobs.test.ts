@@ -259,10 +259,17 @@ describe('A4. GET /v1/usage', () => {
         submissions: { limit: 100_000, remaining: 99_998, resetSeconds: expect.any(Number) },
         // The cancellation, two uploads, the stream, and this very request.
         reads: { limit: 1_000_000, remaining: 999_995, resetSeconds: expect.any(Number) },
-        unfinishedJobs: { limit: 100_000, used: 1 },
-        uploads: { limit: 200, used: 2 },
-        uploadBytes: { limit: 50 * 1024 ** 3, used: 2000 },
-        eventStreams: { limit: 50, used: 1 },
+        recordBytes: {
+          limit: 16 * 1024 ** 2,
+          remaining: expect.any(Number),
+          resetSeconds: expect.any(Number),
+        },
+        transcriptSeconds: null,
+        processorSeconds: null,
+        unfinishedJobs: { limit: 100_000, used: 1, remaining: 99_999 },
+        uploads: { limit: 200, used: 2, remaining: 198 },
+        uploadBytes: { limit: 50 * 1024 ** 3, used: 2000, remaining: 50 * 1024 ** 3 - 2000 },
+        eventStreams: { limit: 50, used: 1, remaining: 49 },
       },
     });
     expect(body.data.submissions.resetSeconds).toBeGreaterThan(0);

@@ -61,8 +61,8 @@ it('of so many bytes together, announced and complete', async () => {
   expectRefused(await announce(key, 20_001), `${LIMIT_BYTES} bytes together`);
   const { body } = await service().call('GET', '/v1/usage', { key });
   expect([body.data.uploads, body.data.uploadBytes]).toEqual([
-    { limit: 3, used: 1 },
-    { limit: LIMIT_BYTES, used: LIMIT_BYTES - 20_000 },
+    { limit: 3, used: 1, remaining: 2 },
+    { limit: LIMIT_BYTES, used: LIMIT_BYTES - 20_000, remaining: 20_000 },
   ]);
   expect((await announce(key, 20_000)).status).toBe(201);
   expectRefused(await sendWhole(key), `${LIMIT_BYTES} bytes together`);

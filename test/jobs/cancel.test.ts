@@ -6,7 +6,7 @@ import { markCancelled } from '../../src/jobs/bullmq-internals.ts';
 import { CANCEL_CHANNEL, completionId } from '../../src/jobs/names.ts';
 import { jobKey, queueKey } from './bullmq-keys.ts';
 import { resultOf } from './job-result.ts';
-import { aborted, useQueue } from './queue-fixture.ts';
+import { aborted, destinedPayload, newJobId, TENANT, useQueue } from './queue-fixture.ts';
 
 const queue = useQueue();
 
@@ -34,6 +34,18 @@ describe('cancelling', () => {
     const next = await queue().submit();
     await queue().reaches(next, 'completed');
     expect(runs).toBe(1);
+  });
+
+  it('of a waiting job, only what is shown of its destination stays', async () => {
+    const jobId = newJobId();
+    await queue().take(TENANT, { jobId, payload: destinedPayload(jobId) });
+    expect(await queue().redis.hget(jobKey('extract', jobId), 'data')).toContain('sealed');
+    expect(await queue().jobs.cancel(jobId)).toBe('claimed');
+    expect((await queue().jobs.read(jobId))?.payload.destinations).toEqual({
+      job: { url: 'https://bucket.example/talk.mp3' },
+      outputs: {},
+    });
+    expect(await queue().redis.hget(jobKey('extract', jobId), 'data')).not.toContain('sealed');
   });
 
   it('a job that waits for its next try ends it at once', async () => {

@@ -38,6 +38,25 @@ describe('the rate', () => {
     expect(await jobs.submit('tenant02', jobsOf('tenant02', 1))).toMatchObject({ outcome: 'reserved' });
   });
 
+  it('counts the bytes of the records beside it; a refusal counts against neither', async () => {
+    const jobs = queue().jobQueue({ submitPerMinute: 10, recordBytesPerMinute: 5000 });
+    const fat = () => [
+      {
+        jobId: newJobId(),
+        payload: payloadOf(TENANT, { webhook: `https://client.example/${'x'.repeat(2000)}` }),
+      },
+    ];
+    expect(await jobs.submit(TENANT, fat())).toMatchObject({ outcome: 'reserved' });
+    expect(await jobs.submit(TENANT, fat())).toMatchObject({ outcome: 'reserved', rate: { remaining: 8 } });
+    const refused = await jobs.submit(TENANT, fat());
+    expect(refused).toMatchObject({ outcome: 'too-many-bytes', rate: { limit: 5000 } });
+    expect(refused.rate.remaining).toBeLessThan(1000);
+    expect(await jobs.submit(TENANT, jobsOf(TENANT, 1))).toMatchObject({
+      outcome: 'reserved',
+      rate: { remaining: 7 },
+    });
+  });
+
   it('begins anew when its minute is over', async () => {
     const jobs = queue().jobQueue({ submitPerMinute: 1 });
     await jobs.submit(TENANT, jobsOf(TENANT, 1));

@@ -88,6 +88,7 @@ const shared: Readonly<Record<string, string | number>> = {
   'own.cancelled in bullmq-internals.ts': own.cancelled,
   'own.attempts in bullmq-internals.ts': own.attempts,
   'own.confirmed in bullmq-internals.ts': own.confirmed,
+  'own.names in bullmq-internals.ts': own.names,
 };
 
 it('finds the scripts', () => {

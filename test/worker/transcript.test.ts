@@ -47,6 +47,7 @@ afterEach(async () => {
 function recordOf(
   more: Record<string, string> = {},
   audio: { notMade?: string } = {},
+  others: readonly object[] = [],
 ): JobRecord | undefined {
   const transcripts = [
     {
@@ -54,6 +55,9 @@ function recordOf(
       timeline: { startOffset: 30, filledSeconds: 0 },
       ...audio,
     },
+    ...others.map((other) => ({
+      ...{ filename: 'talk.txt', timeline: { startOffset: 30, filledSeconds: 0 }, ...other },
+    })),
   ];
   return readJobRecord(JOB, {
     data: JSON.stringify(payloadOf('tenant01')),
@@ -83,7 +87,12 @@ function services() {
 }
 
 function turn(
-  more: { last?: boolean; stopping?: AbortSignal; transcriber?: undefined } = {},
+  more: {
+    last?: boolean;
+    stopping?: AbortSignal;
+    transcriber?: undefined;
+    spend?: (tenant: string, seconds: number) => Promise<boolean>;
+  } = {},
 ): Promise<Tried<TranscriptOutcome>> {
   const { last = false, stopping = new AbortController().signal, ...instead } = more;
   const kind = transcriptKind({ ...services(), ...instead });
@@ -103,16 +112,18 @@ it('sends one part a turn, none twice, and writes the text after the last', asyn
     outcome: 'done',
     result: {
       status: 'completed',
-      file: {
-        ...{
-          name: 'words',
-          filename: 'talk-words.txt',
-          format: 'transcript',
-          subtitles: 'txt',
-          language: 'en',
+      files: [
+        {
+          ...{
+            name: 'words',
+            filename: 'talk-words.txt',
+            format: 'transcript',
+            subtitles: 'txt',
+            language: 'en',
+          },
+          ...{ duration: SECONDS, storageKey: `files/${JOB}/one-words.txt`, size: 24 },
         },
-        ...{ duration: SECONDS, storageKey: `files/${JOB}/one-words.txt`, size: 24 },
-      },
+      ],
     },
   });
   // Of ten seconds each is heard once; the second request is the one that failed.
@@ -123,6 +134,41 @@ it('sends one part a turn, none twice, and writes the text after the last', asyn
   expect(await filesLeft()).toEqual(['one-words.heard.json', 'one-words.txt', 'one-words.wav']);
   await transcriptKind(services()).tidy?.(payload);
   expect(await filesLeft()).toEqual(['one-words.txt']);
+});
+
+it('hears a recording once for all that is written of it', async () => {
+  record = recordOf({}, {}, [
+    { name: 'subtitles', subtitles: 'vtt', storageKey: `files/${JOB}/one-subtitles.wav`, heardAs: 'words' },
+    { name: 'again', subtitles: 'txt', storageKey: `files/${JOB}/one-again.wav`, heardAs: 'words' },
+    { name: 'other', subtitles: 'txt', storageKey: `files/${JOB}/one-other.wav` },
+  ]);
+  await turn();
+  await turn();
+  const { result } = { result: undefined, ...(await turn()) };
+  expect(result).toMatchObject({
+    status: 'completed',
+    files: [
+      { name: 'words', subtitles: 'txt', storageKey: `files/${JOB}/one-words.txt` },
+      { name: 'subtitles', subtitles: 'vtt', storageKey: `files/${JOB}/one-subtitles.vtt` },
+      { name: 'again', subtitles: 'txt', storageKey: `files/${JOB}/one-again.txt` },
+    ],
+  });
+  expect(transcriber.asked).toHaveLength(3);
+  expect(transcriber.asked.reduce((sum, { seconds }) => sum + seconds, 0)).toBe(SECONDS);
+});
+
+it('spends its length once, before its first part; what the key has not left is not heard', async () => {
+  const spent: number[] = [];
+  const spend = async (_tenant: string, seconds: number) => spent.push(seconds) > 0;
+  expect(await turn({ spend })).toMatchObject({ outcome: 'step' });
+  expect(await turn({ spend })).toMatchObject({ outcome: 'step' });
+  expect(spent).toEqual([SECONDS]);
+  await around.storage.remove(`files/${JOB}/one-words.heard.json`);
+  const asked = transcriber.asked.length;
+  expect(await turn({ spend: async () => false })).toMatchObject(
+    failed(expect.stringContaining('TRANSCRIPT_MINUTES_PER_DAY')),
+  );
+  expect(transcriber.asked).toHaveLength(asked);
 });
 
 const failed = (details: string) => ({

@@ -114,11 +114,11 @@ export const WebhookTest = z.object({
 });
 export const VoiceMessageAccepted = z.object({ jobId: JobId, voiceMessage: VoiceMessageState });
 
-/** The remaining requests of a minute. */
-const Allowance = z.object({ limit: z.int(), remaining: z.int(), resetSeconds: z.int() });
+/** What is left of a window's allowance, and in how many seconds it is whole again. */
+const Allowance = z.object({ limit: z.number(), remaining: z.int(), resetSeconds: z.int() });
 
-/** How many there may be at a time, and how many there are. */
-const Budget = z.object({ limit: z.int().min(0), used: z.int().min(0) });
+/** How many there may be at a time, how many there are, and how many more there may be. */
+const Budget = z.object({ limit: z.int().min(0), used: z.int().min(0), remaining: z.int().min(0) });
 
 /** GET /v1/usage. */
 export const Usage = z.object({
@@ -130,11 +130,29 @@ export const Usage = z.object({
   }),
   submissions: Allowance.meta({ example: { limit: 60, remaining: 58, resetSeconds: 41 } }),
   reads: Allowance.meta({ example: { limit: 3600, remaining: 3590, resetSeconds: 41 } }),
-  unfinishedJobs: Budget.meta({ example: { limit: 100, used: 2 } }),
-  uploads: Budget.meta({ description: 'That are unfinished or kept', example: { limit: 200, used: 3 } }),
+  recordBytes: Allowance.meta({
+    description: 'Bytes that the records of submitted jobs may have a minute',
+    example: { limit: 16_777_216, remaining: 16_775_380, resetSeconds: 41 },
+  }),
+  transcriptSeconds: Allowance.nullable().meta({
+    description: 'Seconds of audio that may be transcribed a day; null: no limit',
+    example: { limit: 36_000, remaining: 34_170, resetSeconds: 80_412 },
+  }),
+  processorSeconds: Allowance.nullable().meta({
+    description: 'Seconds of processor time that its jobs may use a minute; null: no limit',
+    example: null,
+  }),
+  unfinishedJobs: Budget.meta({ example: { limit: 100, used: 2, remaining: 98 } }),
+  uploads: Budget.meta({
+    description: 'That are unfinished or kept',
+    example: { limit: 200, used: 3, remaining: 197 },
+  }),
   uploadBytes: Budget.meta({
     description: 'Of those uploads together, as they were announced',
-    example: { limit: 53_687_091_200, used: 73_400_320 },
+    example: { limit: 53_687_091_200, used: 73_400_320, remaining: 53_613_690_880 },
   }),
-  eventStreams: Budget.meta({ description: 'That are open now', example: { limit: 50, used: 1 } }),
+  eventStreams: Budget.meta({
+    description: 'That are open now',
+    example: { limit: 50, used: 1, remaining: 49 },
+  }),
 });

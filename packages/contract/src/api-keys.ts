@@ -5,7 +5,15 @@ import { TenantId } from './ids.ts';
 // What an API key may do (decisions A6).
 
 /** The scopes of a key that is made without a choice: all that concerns its own jobs. */
-export const ordinaryScopes = ['extract', 'read', 'download', 'webhooks', 'priority', 'voice'] as const;
+export const ordinaryScopes = [
+  'extract',
+  'transcribe',
+  'read',
+  'download',
+  'webhooks',
+  'priority',
+  'voice',
+] as const;
 /** `admin` creates and revokes keys, so only the operator should have it. */
 export const scopes = [...ordinaryScopes, 'admin'] as const;
 export const Scope = z.enum(scopes);

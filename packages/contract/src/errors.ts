@@ -187,7 +187,7 @@ export const errorCatalogue = {
     blame: 'caller',
     retryable: true,
     meaning:
-      'The key has used up its requests for now, or has too many unfinished jobs, uploads or event streams.',
+      'The key has used up its requests, records or transcript minutes for now, or has too many unfinished jobs, uploads or event streams.',
     remedy: 'Wait for Retry-After seconds.',
   },
   QUEUE_FULL: {

@@ -133,17 +133,45 @@ function refuseHandingOn(job: unknown, context: z.RefinementCtx): void {
   if (data?.destination !== undefined) refuse(['destination'], 'put there');
 }
 
+/** Headers of a job's destinations together, names and values (decisions A6). */
+const MAX_DESTINATION_HEADER_BYTES = 8 * 1024;
+
+interface Destined {
+  readonly format?: unknown;
+  readonly destination?: DestinationRequest | undefined;
+}
+
+function limitHeaders(
+  job: Destined & {
+    readonly output?: Destined | undefined;
+    readonly outputs?: readonly Destined[] | undefined;
+  },
+  context: z.RefinementCtx,
+): void {
+  const headers = [job, job.output, ...(job.outputs ?? [])].flatMap((one) =>
+    Object.entries(one?.destination?.headers ?? {}),
+  );
+  // Header values are Latin-1: a character is a byte on the wire.
+  const bytes = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+  if (bytes > MAX_DESTINATION_HEADER_BYTES) {
+    const message = 'the headers of all destinations of a job may have at most 8 KiB together';
+    context.addIssue({ code: 'custom', path: [], message });
+  }
+}
+
 export const JobRequest = z
   .strictObject({ source: Source, ...asked, options: JobOptions.prefault({}) })
   .superRefine(refuseBothOrNeither, { when: () => true })
-  .superRefine(refuseHandingOn, { when: () => true });
+  .superRefine(refuseHandingOn, { when: () => true })
+  .superRefine(limitHeaders);
 export type JobRequest = z.infer<typeof JobRequest>;
 
 /** The `request` part of a multipart submission: a job whose source is the `file` part. */
 export const UploadedJobRequest = z
   .strictObject({ ...asked, options: JobOptions.prefault({}) })
   .superRefine(refuseBothOrNeither, { when: () => true })
-  .superRefine(refuseHandingOn, { when: () => true });
+  .superRefine(refuseHandingOn, { when: () => true })
+  .superRefine(limitHeaders);
 
 export const BatchRequest = z
   .strictObject({

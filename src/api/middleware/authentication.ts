@@ -5,6 +5,7 @@ import type { AuditLog } from 'soundpost-kit/observe/logger';
 import type { RateState } from 'soundpost-kit/redis/rate';
 import { admitRequest } from '../../jobs/admission.ts';
 import { type ApiKey, claimedId } from '../../jobs/tenants/api-keys.ts';
+import { LimitReached } from '../limit-reached.ts';
 import type { Access, ApiServices } from '../route.ts';
 
 /** Allowed with a paused key. */
@@ -61,6 +62,7 @@ export async function admit(
     throw new ServiceError('UNAUTHORIZED', 'the API key is not valid');
   }
   const { key, allowed, rate, record } = admission;
+  response.locals.key = key.id;
   noteKey(audit, response, key.id);
   setRateLimit(response, policy, rate);
   if (scope !== undefined && !key.scopes.includes(scope)) {
@@ -75,16 +77,14 @@ export async function admit(
     );
   }
   if (!allowed) {
-    throw new ServiceError('RATE_LIMITED', `this key may make ${limit} requests a minute`, {
-      retryAfterSeconds: rate.resetSeconds,
-    });
+    throw new LimitReached('reads', `this key may make ${limit} requests a minute`, rate.resetSeconds);
   }
   return { key, record };
 }
 
 /** RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers). */
-export function setRateLimit(response: Response, policy: 'read' | 'submit', rate: RateState): void {
-  response.setHeader('RateLimit-Policy', `"${policy}";q=${rate.limit};w=60`);
+export function setRateLimit(response: Response, policy: string, rate: RateState, windowSeconds = 60): void {
+  response.setHeader('RateLimit-Policy', `"${policy}";q=${rate.limit};w=${windowSeconds}`);
   response.setHeader('RateLimit', `"${policy}";r=${rate.remaining};t=${rate.resetSeconds}`);
 }
 

@@ -1,14 +1,21 @@
 /** The only place that decides how a failed request is answered. */
-import type { ErrorRequestHandler } from 'express';
+import type { ErrorRequestHandler, Response } from 'express';
 import type { Logger } from 'soundpost-base/logger';
 import { ServiceError } from 'soundpost-contract/errors';
 import { isRedisAway } from 'soundpost-kit/redis/connection';
 import { NotReplicated } from 'soundpost-kit/redis/replication';
 import { sendError } from '../answer.ts';
+import { LimitReached } from '../limit-reached.ts';
+import type { ApiServices } from '../route.ts';
+import { setRateLimit } from './authentication.ts';
 
 const RETRY_AFTER_SECONDS = 2;
 
-export function errorHandler(logger: Logger): ErrorRequestHandler {
+export function errorHandler({
+  logger,
+  observer,
+}: Pick<ApiServices, 'logger' | 'observer'>): ErrorRequestHandler {
+  const noteHeld = heldKeys(logger, observer);
   return (error: unknown, request, response, _next) => {
     const answer = asServiceError(error);
     if (answer.code === 'INTERNAL_ERROR' || answer.code === 'SERVICE_UNAVAILABLE') {
@@ -17,12 +24,33 @@ export function errorHandler(logger: Logger): ErrorRequestHandler {
         'request failed',
       );
     }
+    if (answer instanceof LimitReached) {
+      noteHeld(response, answer);
+    }
     if (response.headersSent) {
       // The status is already sent: only cutting the connection signals the error.
       response.socket?.destroy();
       return;
     }
     sendError(response, answer);
+  };
+}
+
+/** A client that does not wait when it is told to would fill the log. */
+const LOG_AGAIN_AFTER_MS = 60_000;
+
+/** Counts a key that is held back, and logs it once a minute and limit. */
+function heldKeys(logger: Logger, observer: ApiServices['observer']) {
+  const loggedAtMs = new Map<string, number>();
+  return (response: Response, { limit, rate }: LimitReached): void => {
+    if (rate !== undefined) setRateLimit(response, rate.policy, rate.state, rate.windowSeconds);
+    const { key, requestId } = response.locals as { readonly key: string; readonly requestId: string };
+    observer.keyHeld(key, limit);
+    const nowMs = performance.now();
+    const held = `${key} ${limit}`;
+    if (nowMs - (loggedAtMs.get(held) ?? Number.NEGATIVE_INFINITY) < LOG_AGAIN_AFTER_MS) return;
+    loggedAtMs.set(held, nowMs);
+    logger.warn({ key, limit, requestId }, 'a key is held back by its limit');
   };
 }
 
@@ -50,7 +78,10 @@ function bodyError(error: Error): ServiceError | undefined {
     case undefined:
       return undefined;
     case 'entity.too.large':
-      return new ServiceError('PAYLOAD_TOO_LARGE', 'a JSON body may have at most 256 KiB');
+      return new ServiceError(
+        'PAYLOAD_TOO_LARGE',
+        `this JSON body may have at most ${'limit' in error ? Number(error.limit) / 1024 : 256} KiB`,
+      );
     case 'media-type.unsupported':
       return new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'send application/json');
     case 'charset.unsupported':

@@ -11,7 +11,7 @@ import { invalidForm, takeForm } from '../form.ts';
 import { discardAfter, discardUpload } from '../intake.ts';
 import { acceptedJob } from '../job-answer.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
-import { readJson } from '../request.ts';
+import { readJobJson } from '../request.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';
 
@@ -101,7 +101,7 @@ interface ReceivedJob {
 
 async function readJob(context: RouteContext): Promise<ReceivedJob> {
   const { request, response, services } = context;
-  const body = await readJson(request, response);
+  const body = await readJobJson(request, response);
   const job = await parseSubmission(services, keyOf(context).id, JobRequest, body);
   return { job, fingerprint: JSON.stringify(job), sent: undefined };
 }

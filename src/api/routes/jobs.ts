@@ -6,7 +6,7 @@ import { Job, JobStatus } from 'soundpost-contract/job';
 import type { JobRequest } from 'soundpost-contract/job-request';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { z } from 'zod';
-import { openDestinations } from '../../jobs/destinations.ts';
+import { DestinationForgotten, openDestinations } from '../../jobs/destinations.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { storageKeysOf } from '../../jobs/payloads.ts';
 import { answerOnce, sendData, sendFailure } from '../answer.ts';
@@ -193,10 +193,12 @@ function requestOf({ jobId, payload }: JobRecord, { sealer }: ApiServices): JobR
 function destinationsOf(...sealed: Parameters<typeof openDestinations>): ReturnType<typeof openDestinations> {
   try {
     return openDestinations(...sealed);
-  } catch {
+  } catch (error) {
     throw new ServiceError(
       'INVALID_REQUEST',
-      'its destination can no longer be decrypted, since SECRET_KEY has changed; submit the job again',
+      error instanceof DestinationForgotten
+        ? 'it was cancelled while it waited, and then its destination is not kept; submit the job again'
+        : 'its destination can no longer be decrypted, since SECRET_KEY has changed; submit the job again',
     );
   }
 }

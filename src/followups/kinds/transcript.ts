@@ -1,12 +1,12 @@
 /** Transcripts, one part for each attempt (decisions A8). Their code is loaded with the first. */
 
 import { transcriptId, webhookId } from '../../jobs/names.ts';
-import { type TranscriptAudio, type TranscriptOutcome, TranscriptPayload } from '../../jobs/payloads.ts';
+import { type TranscriptOutcome, TranscriptPayload } from '../../jobs/payloads.ts';
 import type { JobFollowUps } from '../job-followups.ts';
 import { type FollowUpKind, scheduled } from '../kind.ts';
 import { NOT_MADE } from '../state/destinations.ts';
-import { LOST, progressOf } from '../state/transcripts.ts';
-import type { TranscriptServices } from '../transcripts/turn.ts';
+import { heardTogether, LOST, progressOf } from '../state/transcripts.ts';
+import type { Recorded, TranscriptServices } from '../transcripts/turn.ts';
 
 interface TranscriptOptions extends TranscriptServices {
   readonly followUps: Pick<JobFollowUps, 'addWebhook' | 'addPut' | 'addDestinationWebhook'>;
@@ -28,23 +28,26 @@ const load = () => import('../transcripts/turn.ts');
 
 export function transcriptKind(
   options: TranscriptOptions,
-): FollowUpKind<TranscriptPayload, TranscriptAudio, TranscriptOutcome> {
+): FollowUpKind<TranscriptPayload, Recorded, TranscriptOutcome> {
   const { parts, partMs, scheduleSeconds, observer, logSeconds } = options;
   const leaseMs = partMs + TURN_MARGIN_MS;
+  const note = (audios: readonly unknown[], status: 'completed' | 'failed'): void => {
+    for (const _ of audios) observer?.transcriptEnded(status);
+  };
   const places = { name: 'transcript', perKey: parts, perHost: parts, leaseMs } as const;
   return {
     payload: TranscriptPayload,
     async prepare({ jobId, name }) {
-      const { audioOf, failed, gone } = await load();
-      const audio = await audioOf(jobId, name, options);
-      if (audio !== undefined && audio.notMade === undefined) return { ready: audio };
-      observer?.transcriptEnded('failed');
+      const { audiosOf, failed, gone } = await load();
+      const [audio, ...others] = await audiosOf(jobId, name, options);
+      if (audio !== undefined && audio.notMade === undefined) return { ready: [audio, ...others] };
+      note([audio, ...others], 'failed');
       return audio?.notMade === undefined ? gone() : failed(audio.notMade);
     },
-    async try(audio, payload, attempt, signal) {
+    async try(audios, payload, attempt, signal) {
       const { takeTurn } = await load();
-      const turn = await takeTurn(audio, payload, attempt, signal, options);
-      if (turn.outcome === 'done') observer?.transcriptEnded(turn.result.status);
+      const turn = await takeTurn(audios, payload, attempt, signal, options);
+      if (turn.outcome === 'done') note(audios, turn.result.status);
       return turn;
     },
     schedule: scheduled(scheduleSeconds),
@@ -56,22 +59,23 @@ export function transcriptKind(
   };
 }
 
-/** Adds its webhook, its text's delivery, and the webhook of a delivery without a file. */
+/** Adds each one's webhook, its text's delivery, and the webhook of a delivery without a file. */
 async function addNext(
   { jobId, name }: TranscriptPayload,
   outcome: TranscriptOutcome,
   { readJob, followUps }: TranscriptOptions,
 ): Promise<void> {
   const record = await readJob(jobId);
-  const audio = record?.result?.transcripts?.find((one) => one.name === name);
-  if (record === undefined || audio === undefined) return;
-  const { state, file } = progressOf(audio, outcome);
-  if (file !== undefined) await followUps.addPut(record, name, file);
-  await followUps.addWebhook(record, {
-    deliveryId: webhookId(transcriptId(jobId, name)),
-    event: 'transcript.updated',
-    transcript: state,
-    ...(file && { transcriptFile: file }),
-  });
-  if (file === undefined) await followUps.addDestinationWebhook(record, name, NOT_MADE);
+  if (record === undefined) return;
+  for (const audio of heardTogether(record, name)) {
+    const { state, file } = progressOf(audio, outcome);
+    if (file !== undefined) await followUps.addPut(record, audio.name, file);
+    await followUps.addWebhook(record, {
+      deliveryId: webhookId(transcriptId(jobId, audio.name)),
+      event: 'transcript.updated',
+      transcript: state,
+      ...(file && { transcriptFile: file }),
+    });
+    if (file === undefined) await followUps.addDestinationWebhook(record, audio.name, NOT_MADE);
+  }
 }

@@ -13,18 +13,24 @@ export interface TranscriptProgress {
   readonly file: StoredTranscript | undefined;
 }
 
-/** In the order of the outputs; empty for an unfinished job. One round trip each. */
+/** The transcripts that a recording is heard for, its own first. */
+export function heardTogether({ result }: JobRecord, name: string): readonly TranscriptAudio[] {
+  return (result?.transcripts ?? []).filter((one) => (one.heardAs ?? one.name) === name);
+}
+
+/** In the order of the outputs; empty for an unfinished job. One round trip a recording. */
 export async function readTranscripts(
   redis: Redis,
   { jobId, result, erased }: JobRecord,
 ): Promise<TranscriptProgress[]> {
+  const audios = result?.transcripts ?? [];
+  const own = audios.filter(({ heardAs }) => heardAs === undefined);
+  const fetched = new Map(
+    own.map(({ name }) => [name, fetchFollowUp(redis, 'transcript', transcriptId(jobId, name))]),
+  );
   return Promise.all(
-    (result?.transcripts ?? []).map(async (audio) => {
-      const { result: ended, hasEnded } = await fetchFollowUp(
-        redis,
-        'transcript',
-        transcriptId(jobId, audio.name),
-      );
+    audios.map(async (audio) => {
+      const { result: ended, hasEnded = true } = (await fetched.get(audio.heardAs ?? audio.name)) ?? {};
       if (ended !== undefined) return progressOf(audio, TranscriptOutcome.parse(JSON.parse(ended)));
       // Erased audio is not waited for, although the attempt that notices may come hours later.
       if (hasEnded || erased) return progressOf(audio, { status: 'failed', error: LOST });
@@ -40,18 +46,13 @@ export async function readTranscripts(
 /** For a transcript that BullMQ itself ended. */
 export const LOST = { code: 'TRANSCRIPT_FAILED', message: 'the transcript could not be made' } as const;
 
-/** For an ended transcript. */
+/** For an ended transcript. @param outcome of its recording */
 export function progressOf(audio: TranscriptAudio, outcome: TranscriptOutcome): TranscriptProgress {
   const { name } = audio;
-  return outcome.status === 'completed'
-    ? {
-        audio,
-        state: { name, status: 'completed', language: outcome.file.language, error: null },
-        file: outcome.file,
-      }
-    : {
-        audio,
-        state: { name, status: 'failed', language: null, error: outcome.error },
-        file: undefined,
-      };
+  const file = outcome.status === 'completed' ? outcome.files.find((one) => one.name === name) : undefined;
+  if (file !== undefined) {
+    return { audio, state: { name, status: 'completed', language: file.language, error: null }, file };
+  }
+  const error = outcome.status === 'failed' ? outcome.error : LOST;
+  return { audio, state: { name, status: 'failed', language: null, error }, file };
 }

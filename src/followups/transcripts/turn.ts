@@ -12,11 +12,17 @@ import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
-import { wavHead } from 'soundpost-media/notes/pcm-file';
+import { PCM_RATE, wavHead } from 'soundpost-media/notes/pcm-file';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { besideAudio } from '../../jobs/names.ts';
-import type { TranscriptAudio, TranscriptOutcome, TranscriptPayload } from '../../jobs/payloads.ts';
+import type {
+  StoredTranscript,
+  TranscriptAudio,
+  TranscriptOutcome,
+  TranscriptPayload,
+} from '../../jobs/payloads.ts';
 import type { Attempt, Tried } from '../kind.ts';
+import { heardTogether } from '../state/transcripts.ts';
 import { type PartAnswer, type Transcriber, transcribePart } from './client.ts';
 import { nextPart, openRecording, Recording, transcriptOf, withHeard } from './recording.ts';
 import { writeSubtitles } from './subtitles.ts';
@@ -31,6 +37,8 @@ export interface TranscriptServices {
   /** How long the text is kept. */
   readonly outputTtlSeconds: number;
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
+  /** Spends the key's minutes of the day; false if it has too few left. Undefined: no limit. */
+  readonly spend?: ((tenant: string, seconds: number) => Promise<boolean>) | undefined;
   readonly logger: Logger;
   readonly observer?: Observer;
   readonly tracing?: Tracing;
@@ -40,16 +48,19 @@ export interface TranscriptServices {
 
 type Turn = Tried<TranscriptOutcome>;
 
+/** The recording, then the other transcripts that it is heard for. */
+export type Recorded = readonly [TranscriptAudio, ...TranscriptAudio[]];
+
 /** @throws the reason of `signal` when it aborts; then nothing has happened */
 export async function takeTurn(
-  audio: TranscriptAudio,
+  audios: Recorded,
   payload: TranscriptPayload,
   attempt: Attempt,
   signal: AbortSignal,
   services: TranscriptServices,
 ): Promise<Turn> {
   const logger = services.logger.child({ jobId: payload.jobId, transcript: payload.name });
-  const turn = { audio, payload, attempt, signal, services: { ...services, logger } };
+  const turn = { audios, payload, attempt, signal, services: { ...services, logger } };
   try {
     return await services.workspaces.use('transcript', (workspace) => turnIn(workspace, turn));
   } catch (error) {
@@ -61,7 +72,7 @@ export async function takeTurn(
 
 /** Shared by the steps of an attempt. */
 interface TurnOf {
-  readonly audio: TranscriptAudio;
+  readonly audios: Recorded;
   readonly payload: TranscriptPayload;
   readonly attempt: Attempt;
   readonly signal: AbortSignal;
@@ -69,7 +80,8 @@ interface TurnOf {
 }
 
 async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
-  const { audio, attempt, signal, services } = turn;
+  const { payload, attempt, signal, services } = turn;
+  const [audio] = turn.audios;
   const { storage, transcriber } = services;
   if (transcriber === undefined) return again('there is no transcriber', attempt);
   const retryUntilUp = <Result>(work: () => Promise<Result>) => services.retryUntilUp(signal, work);
@@ -84,6 +96,9 @@ async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
       return wav && openRecording(addAbortSignal(signal, wav), services.mostPartBytes);
     });
     if (recording === undefined) return gone();
+    // Whole, before the first part is sent: none is paid for without a text in the end.
+    const mayBeHeard = await services.spend?.(payload.tenant, recording.samples / PCM_RATE);
+    if (mayBeHeard === false) return failed(MINUTES_SPENT);
     await keep(recording);
   }
   const part = nextPart(recording);
@@ -103,6 +118,9 @@ async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
     : { ...(await write(workspace, recording, turn)), ...heard };
 }
 
+const MINUTES_SPENT =
+  'the recording is longer than what is left of the key’s transcript minutes of the day (TRANSCRIPT_MINUTES_PER_DAY); submit it again when GET /v1/usage shows enough';
+
 /** Answers whether the audio still exists. */
 async function writePart(
   path: string,
@@ -120,40 +138,43 @@ async function writePart(
   return true;
 }
 
-/** The text of the whole transcript. */
+/** The whole transcript, in each requested form. */
 async function write(
   workspace: string,
   recording: Recording,
-  { audio, payload: { jobId, name }, signal, services }: TurnOf,
+  { audios, payload: { jobId, name }, signal, services }: TurnOf,
 ): Promise<Turn> {
   const { storage, retryUntilUp } = services;
-  const { subtitles, timeline, filename } = audio;
-  const transcript = transcriptOf(recording, timeline.startOffset, audio.language);
-  const content = Buffer.from(writeSubtitles(transcript, subtitles));
-  const written = join(workspace, 'text');
-  await writeFile(written, content);
-  const { key, sizeBytes } = await retryUntilUp(signal, () =>
-    storage.publish(written, besideAudio(audio).text),
-  );
-  if ((await audioOf(jobId, name, services)) === undefined) {
-    // The job's files were erased while this one was written: erase it too.
-    await retryUntilUp(signal, () => storage.remove(key));
+  const [{ timeline, language }] = audios;
+  const transcript = transcriptOf(recording, timeline.startOffset, language);
+  const files: StoredTranscript[] = [];
+  for (const audio of audios) {
+    const content = Buffer.from(writeSubtitles(transcript, audio.subtitles));
+    const written = join(workspace, 'text');
+    await writeFile(written, content);
+    const { key, sizeBytes } = await retryUntilUp(signal, () =>
+      storage.publish(written, besideAudio(audio).text),
+    );
+    files.push({
+      name: audio.name,
+      storageKey: key,
+      filename: audio.filename,
+      size: sizeBytes,
+      duration: transcript.durationSeconds,
+      sha256: createHash('sha256').update(content).digest('hex'),
+      expiresAt: new Date(redisNow() + services.outputTtlSeconds * 1000).toISOString(),
+      timeline,
+      format: 'transcript',
+      subtitles: audio.subtitles,
+      language: transcript.language,
+    });
+  }
+  if ((await audiosOf(jobId, name, services)).length === 0) {
+    // The job's files were erased while these were written: erase them too.
+    await retryUntilUp(signal, () => Promise.all(files.map(({ storageKey }) => storage.remove(storageKey))));
     return gone();
   }
-  const file = {
-    name,
-    storageKey: key,
-    filename,
-    size: sizeBytes,
-    duration: transcript.durationSeconds,
-    sha256: createHash('sha256').update(content).digest('hex'),
-    expiresAt: new Date(redisNow() + services.outputTtlSeconds * 1000).toISOString(),
-    timeline,
-    format: 'transcript' as const,
-    subtitles,
-    language: transcript.language,
-  };
-  return { outcome: 'done', result: { status: 'completed', file } };
+  return { outcome: 'done', result: { status: 'completed', files } };
 }
 
 /** After its end, a transcript's audio is useless. */
@@ -167,16 +188,14 @@ export async function removeTranscriptAudio(
   await Promise.all([audio.storageKey, besideAudio(audio).heard].map((key) => storage.remove(key)));
 }
 
-/** Undefined if the job or its files are gone. */
-export async function audioOf(
+/** A {@link Recorded}; empty if the job or its files are gone. */
+export async function audiosOf(
   jobId: string,
   name: string,
   { readJob }: Pick<TranscriptServices, 'readJob'>,
-): Promise<TranscriptAudio | undefined> {
+): Promise<readonly TranscriptAudio[]> {
   const record = await readJob(jobId);
-  return record === undefined || record.erased
-    ? undefined
-    : record.result?.transcripts?.find((one) => one.name === name);
+  return record === undefined || record.erased ? [] : heardTogether(record, name);
 }
 
 async function readHeard(storage: Storage, key: string): Promise<Recording | undefined> {

@@ -1,15 +1,18 @@
 -- Reserves a tenant's and the queue's capacity for jobs and assigns positions, or refuses.
 -- KEYS: prioritized, wait, active, delayed, meanJobSeconds, meanEncodingSeconds, rate, unfinished,
---   jobIndex, flows, virtualTime, processorDebt
--- ARGV: tenant, nowMs, rateLimit, openLimit, queueLimit, cost, windowMs, lowStep, jobId step...
--- Returns: {outcome, remaining, ms until the next window}; for 'reserved' also
+--   jobIndex, flows, virtualTime, processorDebt, records
+-- ARGV: tenant, nowMs, rateLimit, openLimit, queueLimit, cost, windowMs, lowStep, recordLimit,
+--   recordBytes, jobId step...
+-- Returns: {outcome, remaining, ms until the next window}, of the records where these are too many;
+--   for 'reserved' also
 --   the outlook of the first job, and the priority of each
-local rateKey, openKey, indexKey, flowsKey, timeKey, debtKey = unpack(KEYS, 7)
+local rateKey, openKey, indexKey, flowsKey, timeKey, debtKey, recordsKey = unpack(KEYS, 7)
 local tenant, now = ARGV[1], tonumber(ARGV[2])
 local rateLimit, openLimit, queueLimit = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local cost, windowMs, lowStep = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local recordLimit, recordBytes = tonumber(ARGV[9]), tonumber(ARGV[10])
 local jobs = {}
-for i = 9, #ARGV, 2 do jobs[#jobs + 1] = {id = ARGV[i], step = tonumber(ARGV[i + 1])} end
+for i = 11, #ARGV, 2 do jobs[#jobs + 1] = {id = ARGV[i], step = tonumber(ARGV[i + 1])} end
 -- A job is added right after its reservation; a later one never appears.
 local ADDED_WITHIN_MS = 10000
 -- include: soundpost-kit/redis/lua/fixed-window.lua
@@ -35,8 +38,11 @@ if redis.call('SCARD', openKey) + #jobs > openLimit then
 end
 local queued, plain, running = lengths()
 if queued + #jobs > queueLimit then return refuse('queue-full') end
+local _, recordsLeft, recordsReset = take(recordsKey, recordLimit, 0, windowMs)
+if recordBytes > recordsLeft then return {'too-many-bytes', recordsLeft, recordsReset} end
 local taken, remaining, reset = take(rateKey, rateLimit, cost, windowMs)
 if not taken then return {'rate-limited', remaining, reset} end
+take(recordsKey, recordLimit, recordBytes, windowMs)
 
 local time = tonumber(redis.call('GET', timeKey) or '1')
 -- With no jobs, flows are forgotten but the time stays: a retried job keeps its position.

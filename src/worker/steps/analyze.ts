@@ -25,6 +25,8 @@ export interface AnalyzedVideo {
   /** In the order of the request. */
   readonly outputs: readonly [PlannedOutput, ...PlannedOutput[]];
   readonly notMade: readonly NotMade[];
+  /** By name: the transcript that is heard for this one too. */
+  readonly heardAs: ReadonlyMap<string, string>;
   /** The rendition for a chat, when a voice message was asked for. */
   readonly voicePlan: OutputPlan | null;
 }
@@ -35,7 +37,9 @@ export const analyze: Step<LocalSource, AnalyzedVideo> = async (
 ) => {
   report('analyzing_video', 0);
   const probed = video.probe ?? (await probe(services.tools, video.path, { signal }));
-  const [first, ...others] = outputsOf(payload);
+  const asked = outputsOf(payload);
+  const heardAs = heardTogether(asked);
+  const [first, ...others] = asked;
   if (first === undefined) throw new Error('a probe has no output to plan');
   // The file holds a single track, so none is selected.
   const chosen = <Output extends NamedOutput>(output: Output): Output =>
@@ -58,11 +62,27 @@ export const analyze: Step<LocalSource, AnalyzedVideo> = async (
   return {
     video,
     probe: probed,
-    outputs: [planned(first), ...others.flatMap(plannedOrNot)],
+    outputs: [planned(first), ...others.filter(({ name }) => !heardAs.has(name)).flatMap(plannedOrNot)],
     notMade,
+    heardAs,
     voicePlan: payload.options.voiceMessage === undefined ? null : planVoiceRendition(chosen(first), probed),
   };
 };
+
+/** A track is heard once: transcripts that differ in what is written alone share it. */
+function heardTogether(outputs: readonly NamedOutput[]): ReadonlyMap<string, string> {
+  const firsts = new Map<string, string>();
+  const heardAs = new Map<string, string>();
+  for (const output of outputs) {
+    if (output.format !== 'transcript') continue;
+    const { name, subtitles: _written, destination: _put, ...heard } = output;
+    const settings = JSON.stringify(heard);
+    const first = firsts.get(settings);
+    if (first === undefined) firsts.set(settings, name);
+    else heardAs.set(name, first);
+  }
+  return heardAs;
+}
 
 const ELSEWHERE = 'of an HLS or DASH stream a job takes one audio track, that of the first output';
 

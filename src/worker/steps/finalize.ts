@@ -32,7 +32,7 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
     const filename = filenameOf(output, extracted, context);
     if (output.format === 'transcript') {
       const audio = transcriptAudio(output, extracted, { storageKey: key, filename });
-      if (audio.notMade === undefined) await publish(path, key);
+      if (audio.notMade === undefined && audio.heardAs === undefined) await publish(path, key);
       transcripts.push(audio);
       continue;
     }
@@ -94,10 +94,12 @@ function transcriptAudio(
   extracted: ExtractedAudio,
   published: Pick<TranscriptAudio, 'storageKey' | 'filename'>,
 ): TranscriptAudio {
-  const about = { name, ...published, subtitles, ...(language && { language }) };
-  const notMade = extracted.notMade.find((one) => one.name === name)?.why;
+  const heardAs = extracted.heardAs.get(name);
+  const heard = heardAs ?? name;
+  const about = { name, ...published, ...(heardAs && { heardAs }), subtitles, ...(language && { language }) };
+  const notMade = extracted.notMade.find((one) => one.name === heard)?.why;
   return notMade === undefined
-    ? { ...about, timeline: timelineOf(fileOf(extracted, name)) }
+    ? { ...about, timeline: timelineOf(fileOf(extracted, heard)) }
     : { ...about, timeline: { startOffset: 0, filledSeconds: 0 }, notMade };
 }
 

@@ -317,7 +317,7 @@ describe('results', () => {
       expiresAt: new Date(Date.now() + HOUR * 1000).toISOString(),
     };
     const record = jobKey('transcript', transcriptId(jobId, 'words'));
-    const returnvalue = JSON.stringify({ status: 'completed', file });
+    const returnvalue = JSON.stringify({ status: 'completed', files: [file] });
     await queue().redis.hset(record, { finishedOn: Date.now(), returnvalue });
     await janitor().sweep();
     expect(removed).toEqual([...ofAttempts, output, wav, heard]);

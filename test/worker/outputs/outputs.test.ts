@@ -198,6 +198,40 @@ describe('the files of several outputs', () => {
     ]);
   });
 
+  it('make the audio of transcripts once for all that are heard alike', async () => {
+    const transcript = (name: string, more: object = {}) => ({ name, format: 'transcript', ...more });
+    const { result } = runJob(around, web.url('two.mkv'), {
+      outputs: [
+        { name: 'full', format: 'mp3' },
+        transcript('vtt', { end: 1 }),
+        transcript('srt', { end: 1, subtitles: 'srt' }),
+        transcript('english', { end: 1, language: 'en' }),
+        transcript('whole'),
+        transcript('json', { end: 1, subtitles: 'json' }),
+        transcript('none', { track: 7 }),
+        transcript('none-srt', { track: 7, subtitles: 'srt' }),
+      ],
+    });
+    const { transcripts = [] } = await result;
+    expect(transcripts.map(({ name, heardAs }) => [name, heardAs])).toEqual([
+      ['vtt', undefined],
+      ['srt', 'vtt'],
+      ['english', undefined],
+      ['whole', undefined],
+      ['json', 'vtt'],
+      ['none', undefined],
+      ['none-srt', 'none'],
+    ]);
+    for (const { storageKey, heardAs, notMade, name } of transcripts) {
+      expect([name, notMade !== undefined]).toEqual([name, name.startsWith('none')]);
+      const isThere = await contentOf(around, storageKey).then(
+        () => true,
+        () => false,
+      );
+      expect([name, isThere]).toEqual([name, heardAs === undefined && notMade === undefined]);
+    }
+  });
+
   it('count as one progress that never goes back', async () => {
     const { reports, result } = runJob(around, web.url('speech.mp4'), {
       outputs: [

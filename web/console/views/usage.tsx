@@ -53,10 +53,16 @@ function useUsage(): { readonly usage: Told | undefined; readonly fault: string 
 
 function Meters({ usage }: { readonly usage: Told }) {
   const { submissions, reads, unfinishedJobs, uploads, uploadBytes, eventStreams } = usage;
+  const { recordBytes, transcriptSeconds, processorSeconds } = usage;
   return (
     <>
-      <Meter name="Submissions this minute" {...perMinute(submissions)} />
-      <Meter name="Requests this minute" {...perMinute(reads)} />
+      <Meter name="Submissions this minute" {...allowance(submissions)} />
+      <Meter name="Requests this minute" {...allowance(reads)} />
+      <Meter name="Size of job records this minute" {...allowance(recordBytes)} show={size} />
+      {transcriptSeconds && (
+        <Meter name="Transcribed audio this day" {...allowance(transcriptSeconds)} show={minutes} />
+      )}
+      {processorSeconds && <Meter name="Processor seconds this minute" {...allowance(processorSeconds)} />}
       <Meter name="Unfinished jobs" {...unfinishedJobs} about="at a time" />
       <Meter name="Uploads" {...uploads} about="unfinished, or kept" />
       <Meter name="Size of uploads" {...uploadBytes} show={size} about="together" />
@@ -65,7 +71,9 @@ function Meters({ usage }: { readonly usage: Told }) {
   );
 }
 
-function perMinute({ limit, remaining, resetSeconds }: Told['reads']) {
+const minutes = (seconds: number): string => `${Math.ceil(seconds / 60).toLocaleString()} min`;
+
+function allowance({ limit, remaining, resetSeconds }: Told['reads']) {
   const about =
     resetSeconds > 0 ? `the whole allowance again in ${resetSeconds} s` : 'the whole allowance is left';
   return { used: limit - remaining, limit, about };

@@ -16,7 +16,7 @@ export const RATE_WINDOW_SECONDS = 60;
 /** Per address; more are answered 429 (decisions A6). A valid key always works. */
 export const WRONG_KEYS_PER_MINUTE = 30;
 
-const look = loadScript(new URL('./lua/rate-read.lua', import.meta.url));
+const take = loadScript(new URL('./lua/rate-take.lua', import.meta.url));
 
 const countWrong = loadScript(new URL('./lua/wrong-key-count.lua', import.meta.url));
 
@@ -34,18 +34,43 @@ export async function countWrongKey(redis: Redis, counter: string): Promise<numb
   return resetMs === 0 ? undefined : Math.ceil(resetMs / 1000);
 }
 
-export function rateKey(kind: 'read' | 'submit' | 'failed-key', who: string): string {
+/** `submit`: jobs. `records`: bytes. `transcripts`: seconds of audio. */
+type TenantRate = 'read' | 'submit' | 'records' | 'transcripts';
+
+export function rateKey(kind: TenantRate | 'failed-key', who: string): string {
   return ownKey('rate', kind, who);
 }
 
-/** @param limit requests of `kind` per minute and tenant */
-export async function lookAtRate(
+interface Rate {
+  /** Units of its kind in a window. */
+  readonly limit: number;
+  /** Units to take; default 0, which only looks. */
+  readonly cost?: number;
+  /** Default a minute. */
+  readonly windowSeconds?: number;
+}
+
+/** @returns what is left, and whether the cost fitted; if not, nothing was taken */
+export async function takeRate(
   redis: Redis,
-  kind: 'read' | 'submit',
+  kind: TenantRate,
+  tenant: string,
+  { limit, cost = 0, windowSeconds = RATE_WINDOW_SECONDS }: Rate,
+): Promise<RateState & { readonly taken: boolean }> {
+  const answer = await take.run(redis, [rateKey(kind, tenant)], [limit, cost, windowSeconds * 1000]);
+  const [taken, remaining, resetMs] = answer as [0 | 1, number, number];
+  return {
+    taken: taken === 1,
+    ...{ limit, remaining: Math.max(0, remaining), resetSeconds: Math.ceil(resetMs / 1000) },
+  };
+}
+
+/** @param limit units of `kind` per minute and tenant */
+export function lookAtRate(
+  redis: Redis,
+  kind: TenantRate,
   tenant: string,
   limit: number,
 ): Promise<RateState> {
-  const answer = await look.run(redis, [rateKey(kind, tenant)], [limit, RATE_WINDOW_SECONDS * 1000]);
-  const [remaining, resetMs] = answer as [number, number];
-  return { limit, remaining: Math.max(0, remaining), resetSeconds: Math.ceil(resetMs / 1000) };
+  return takeRate(redis, kind, tenant, { limit });
 }

@@ -277,6 +277,11 @@ export const Environment = z.object({
     .describe(
       'Seconds of processor time that the jobs of a key may use a minute; above it its further jobs wait their turn at the weight of `low`, and its tools run at nice 19; unset: as many as there are',
     ),
+  TRANSCRIPT_MINUTES_PER_DAY: count
+    .optional()
+    .describe(
+      'Minutes of audio that the transcriber may be sent a day and key; after that transcripts answer 429; unset: no limit',
+    ),
   SENDS_PER_MINUTE: sendLimits
     .default({ whatsapp: 20, xmpp: 60 })
     .describe(

@@ -3,6 +3,7 @@ import type { Scope } from 'soundpost-contract/api-keys';
 /** What each scope lets a key do. */
 export const scopeWords: Readonly<Record<Scope, string>> = {
   extract: 'Submit jobs, upload files, cancel and try again.',
+  transcribe: 'Submit jobs with transcripts.',
   read: 'See its jobs, how far they are, and its usage.',
   download: 'Fetch finished files.',
   webhooks: 'See and replace its webhook secret, try receivers, send deliveries again.',

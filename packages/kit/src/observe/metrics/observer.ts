@@ -7,8 +7,27 @@ import type { OutputFormatName } from 'soundpost-contract/formats';
 import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 import type { TransportKind } from 'soundpost-contract/gateway-instances';
 
-export const submissionOutcomes = ['accepted', 'rate_limited', 'too_many_unfinished', 'queue_full'] as const;
+export const submissionOutcomes = [
+  'accepted',
+  'rate_limited',
+  'too_many_bytes',
+  'too_many_unfinished',
+  'queue_full',
+] as const;
 type SubmissionOutcome = (typeof submissionOutcomes)[number];
+
+/** What holds a key back: a request of it is refused, or a transcript of it fails. */
+export const keyLimits = [
+  'reads',
+  'submissions',
+  'record_bytes',
+  'unfinished_jobs',
+  'uploads',
+  'upload_bytes',
+  'event_streams',
+  'transcript_minutes',
+] as const;
+export type KeyLimit = (typeof keyLimits)[number];
 
 /** `await_encoder`: downloaded, waiting for a free encoder. `normalize` is part of `extract`. */
 export const workSteps = [
@@ -64,6 +83,8 @@ export interface Observer {
   jobTaken(waitedSeconds: number): void;
   /** A job ended. @param seconds since its last start; undefined: never @param key its key's id */
   jobEnded(end: JobEnd, seconds: number | undefined, key: string): void;
+  /** A limit of the key was reached. @param key the key's id */
+  keyHeld(key: string, limit: KeyLimit): void;
   /** An attempt at a job of the key used processor time. */
   keyCharged(key: string, processorSeconds: number): void;
   /** Called however the step ended. */
@@ -91,6 +112,7 @@ export const silentObserver: Observer = {
   jobsSubmitted: nothing,
   jobTaken: nothing,
   jobEnded: nothing,
+  keyHeld: nothing,
   keyCharged: nothing,
   stepEnded: nothing,
   sourceFetched: nothing,

@@ -132,6 +132,9 @@ function recorder(metrics: MetricRegistry): Observer {
         metrics.observe('soundpost_job_duration_seconds', { state: end.state }, seconds);
       }
     },
+    keyHeld(key, limit) {
+      metrics.count('soundpost_key_held_total', { key, limit });
+    },
     keyCharged(key, processorSeconds) {
       metrics.count('soundpost_key_processor_seconds_total', { key }, processorSeconds);
     },

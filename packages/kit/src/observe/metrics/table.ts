@@ -10,6 +10,7 @@ import { ConnectionState, TransportKind } from 'soundpost-contract/gateway-insta
 import {
   destinationStatuses,
   destinationTries,
+  keyLimits,
   mediaTools,
   submissionOutcomes,
   toolEndings,
@@ -140,6 +141,12 @@ export const metricTable = {
     type: 'counter',
     help: 'Jobs of a key that ended for good, counted by the process that ended them',
     labels: { key: KEY_LABEL, state: ['completed', 'failed'] },
+    of: ['api', 'worker'],
+  },
+  soundpost_key_held_total: {
+    type: 'counter',
+    help: 'How often a key was held back by one of its limits: a request answered 429, or a transcript that failed for it',
+    labels: { key: KEY_LABEL, limit: keyLimits },
     of: ['api', 'worker'],
   },
   soundpost_key_processor_seconds_total: {

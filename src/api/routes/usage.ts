@@ -1,0 +1,84 @@
+/** GET /v1/usage: the caller's key, its limits and what is left of each (decisions A4, A6). */
+import { Usage } from 'soundpost-contract/answers';
+import { redisNow } from 'soundpost-kit/redis/clock';
+import { lookAtRate, type RateState } from 'soundpost-kit/redis/rate';
+import { unfinishedIds } from '../../jobs/job-index.ts';
+import { MINUTE_MS, processorDebtKey, RECORD_BYTES_PER_MINUTE } from '../../jobs/reservation.ts';
+import { spendTranscript } from '../../jobs/transcript-minutes.ts';
+import { uploadsOf } from '../../jobs/uploads/record.ts';
+import { sendData } from '../answer.ts';
+import { openStreams } from '../event-streams.ts';
+import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
+
+export const usageRoutes: readonly Route[] = [
+  {
+    method: 'get',
+    path: '/v1/usage',
+    access: { by: 'key', scope: 'read', rate: 'read' },
+    docs: {
+      operationId: 'getUsage',
+      summary: 'What the key used, may use and has left',
+      tag: 'Service',
+      answers: { 200: { description: 'The key, its limits, and what is left of each', data: Usage } },
+      errors: [],
+    },
+    handle: usage,
+  },
+];
+
+async function usage(context: RouteContext): Promise<void> {
+  const { response, services } = context;
+  const { id, name, scopes, instances } = keyOf(context);
+  const { redis, settings } = services;
+  const { transcriptMinutesPerDay } = settings;
+  const [submit, read, records, transcripts, processor, unfinished, uploads, streams] = await Promise.all([
+    lookAtRate(redis, 'submit', id, settings.submitPerMinute),
+    lookAtRate(redis, 'read', id, settings.readPerMinute),
+    lookAtRate(redis, 'records', id, RECORD_BYTES_PER_MINUTE),
+    transcriptMinutesPerDay && spendTranscript(redis, id, transcriptMinutesPerDay),
+    processorLeft(services, id),
+    unfinishedJobs(services, id),
+    uploadsOf(redis, id),
+    openStreams(redis, id),
+  ]);
+  response.set('Cache-Control', 'no-store');
+  sendData(response, 200, {
+    key: { id, name, scopes, instances },
+    submissions: rateOf(submit),
+    reads: rateOf(read),
+    recordBytes: rateOf(records),
+    transcriptSeconds: transcripts ? rateOf(transcripts) : null,
+    processorSeconds: processor,
+    unfinishedJobs: budgetOf(settings.unfinishedPerKey, unfinished),
+    uploads: budgetOf(settings.uploadsPerKey, uploads.uploads),
+    uploadBytes: budgetOf(settings.uploadBytesPerKey, uploads.bytes),
+    eventStreams: budgetOf(settings.eventStreamsPerKey, streams),
+  });
+}
+
+function rateOf({ limit, remaining, resetSeconds }: RateState): RateState {
+  return { limit, remaining, resetSeconds };
+}
+
+function budgetOf(limit: number, used: number): object {
+  return { limit, used, remaining: Math.max(0, limit - used) };
+}
+
+async function unfinishedJobs({ redis, jobs }: ApiServices, tenant: string): Promise<number> {
+  let unfinished = 0;
+  for await (const glance of jobs.glances(await unfinishedIds(redis, tenant))) {
+    if (glance?.finishedAtMs === null) unfinished += 1;
+  }
+  return unfinished;
+}
+
+/** Processor time is a debt that time pays off: a minute's worth may be open. */
+async function processorLeft(
+  { redis, settings: { processorPerMinute: limit } }: ApiServices,
+  tenant: string,
+): Promise<RateState | null> {
+  if (limit === undefined) return null;
+  const debtMs = Math.max(0, Number(await redis.get(processorDebtKey(tenant))) - redisNow());
+  const remaining = Math.max(0, Math.floor(limit * (1 - debtMs / MINUTE_MS)));
+  return { limit, remaining, resetSeconds: Math.ceil(debtMs / 1000) };
+}
