@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { parseJson } from 'soundpost-base/json';
 import { SoundpostError } from 'soundpost-client/error';
 import type { CompletedJob } from 'soundpost-client/wait';
 import type { ErrorBody } from 'soundpost-contract/errors';
@@ -210,7 +211,7 @@ function asSoundpostError(error: Error): Error {
 
 function refusalIn(body: string): ErrorBody | undefined {
   try {
-    const parsed: unknown = JSON.parse(body);
+    const parsed = parseJson(body);
     return typeof parsed === 'object' && parsed !== null && 'error' in parsed
       ? (parsed.error as ErrorBody)
       : undefined;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request } from 'express';
+import { parseJson } from 'soundpost-base/json';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { readForm } from 'soundpost-kit/http/multipart';
 import { type LocalAudio, MAX_AUDIO_BYTES } from './voice-notes.ts';
@@ -84,7 +85,7 @@ function addField(fields: Record<string, unknown>, name: string, value: string):
 
 function parseStructured(value: string): unknown {
   try {
-    return JSON.parse(value);
+    return parseJson(value);
   } catch {
     return value;
   }

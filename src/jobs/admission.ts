@@ -79,13 +79,10 @@ export async function admitRequest(
   }
 }
 
-/** Wrong passwords count as wrong API keys. The right one is always admitted. */
-export async function admitAdmin(
-  redis: Redis,
-  address: string,
-  isRight: boolean,
-): Promise<'admitted' | 'refused' | { readonly retryAfterSeconds: number }> {
-  if (isRight) return 'admitted';
-  const retryAfterSeconds = await countWrongKey(redis, rateKey('failed-key', address));
-  return retryAfterSeconds === undefined ? 'refused' : { retryAfterSeconds };
+/**
+ * Counts a wrong password, token or signature as a wrong API key of its address.
+ * @returns seconds until another is answered 401 again; undefined if this one is
+ */
+export function countWrongCredential(redis: Redis, address: string): Promise<number | undefined> {
+  return countWrongKey(redis, rateKey('failed-key', address));
 }

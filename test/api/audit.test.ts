@@ -135,17 +135,18 @@ describe('the gateway', () => {
 
 it('keys that a key makes, rotates and revokes are recorded with that key, and none stands in the log', async () => {
   const secrets: string[] = [];
-  const manage = async (method: string, path: string, json?: object): Promise<Json> => {
-    const answer = await service().call(method, `/v1/keys${path}`, { json });
+  const manage = async (method: string, path: string, json?: object, key?: string): Promise<Json> => {
+    const answer = await service().call(method, `/v1/keys${path}`, { json, ...(key && { key }) });
     const { data } = answer.body;
     if (data.key !== undefined) secrets.push(data.key, data.key.split('_')[2]);
     const { msg, ...record } = await recordOf(answer);
     return { data, record: [msg, said(record)] };
   };
-  const { data, record } = await manage('POST', '', { name: 'by key', scopes: ['read'] });
+  const { data, record } = await manage('POST', '', { name: 'by key', scopes: ['admin'] });
   const of = { audit: true, key: data.id, by: idOf(service().key), address: '127.0.0.1' };
   expect(record).toEqual(['key created', of]);
-  expect((await manage('POST', `/${data.id}/rotate`)).record).toEqual(['key rotated', of]);
+  const rotated = await manage('POST', `/${data.id}/rotate`, undefined, data.key);
+  expect(rotated.record).toEqual(['key rotated', { ...of, by: data.id }]);
   expect((await manage('DELETE', `/${data.id}`)).record).toEqual(['key revoked', of]);
   expect(secrets).toHaveLength(4);
   secrets.push(service().key, service().key.split('_')[2] ?? '', GATEWAY_API_KEY, OTHER, 'password123');

@@ -107,7 +107,8 @@ const rows: Readonly<Record<string, Row>> = {
   'POST /v1/webhooks/secret': { right: 200 },
   'GET /v1/keys': { right: 200 },
   'POST /v1/keys': { right: 201, ask: () => ({ json: { name: 'made', scopes: ['admin'] } }) },
-  'POST /v1/keys/:keyId/rotate': { right: 200, ofService: true },
+  // The id of another key: a key rotates itself only (key-routes.test.ts).
+  'POST /v1/keys/:keyId/rotate': { right: 403, ofService: true },
   'DELETE /v1/keys/:keyId': { right: 200, ofService: true },
   'GET /v1/usage': { right: 200 },
   'POST /hooks/gateway': { right: 204, ask: signedEvent },
@@ -368,6 +369,25 @@ it('an event of the gateway has to be signed', async () => {
     });
     expect([answer.status, answer.body.error.code]).toEqual([401, 'UNAUTHORIZED']);
   }
+});
+
+it('an event with a wrong token is refused before its body is read, and wrong ones are limited by address', async () => {
+  const sent = { event: 'messages.update', data: { keyId: 'K6', status: 'READ' } };
+  const post = (token: string, body: string) =>
+    service().call('POST', `/hooks/gateway?token=${token}`, {
+      key: null,
+      body,
+      headers: { 'content-type': 'application/json', 'x-forwarded-for': '203.0.113.77' },
+    });
+  const tooLarge = `{"x":"${'x'.repeat(300 * 1024)}"}`;
+  const statuses: number[] = [];
+  // The 31st is one more than allowed.
+  for (let nth = 0; nth < 31; nth += 1) statuses.push((await post('wrong', tooLarge)).status);
+  expect(statuses).toEqual([...Array(30).fill(401), 429]);
+  const more = await post('wrong', '{}');
+  expect([more.status, Number(more.headers['retry-after']) > 0]).toEqual([429, true]);
+  expect((await post(EVENTS_TOKEN, JSON.stringify(sent))).status).toBe(204);
+  expect((await post(EVENTS_TOKEN, tooLarge)).status).toBe(413);
 });
 
 describe('A stranger does not learn what there is', () => {

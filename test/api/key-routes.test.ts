@@ -16,15 +16,15 @@ const listed = async (id: string, ask?: Ask) =>
 /** What the key may do by now. */
 const statusWith = async (key: string): Promise<number> => (await call('GET', '/v1/jobs', { key })).status;
 
-it('a key is made, shown once, listed, rotated and revoked', async () => {
-  const made = await make({ name: 'Straße 7', scopes: ['read', 'extract', 'read'], instances: ['main'] });
+it('a key is made, shown once, listed, rotates itself and is revoked', async () => {
+  const made = await make({ name: 'Straße 7', scopes: ['read', 'admin', 'read'], instances: ['main'] });
   expect([made.status, made.headers['cache-control']]).toEqual([201, 'no-store']);
   const { key, ...state } = made.body.data;
   expect(key).toMatch(/^sp_[a-z0-9]{8}_[A-Za-z0-9]{32,64}$/);
   expect(state).toEqual({
     id: idOf(key),
     name: 'Straße 7',
-    scopes: ['read', 'extract'],
+    scopes: ['read', 'admin'],
     instances: ['main'],
     status: 'active',
     createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
@@ -35,7 +35,7 @@ it('a key is made, shown once, listed, rotated and revoked', async () => {
   expect(all.body.data.keys[0]).toEqual(state);
   expect(all.bytes.toString()).not.toContain(key.split('_')[2]);
 
-  const rotated = await call('POST', `/v1/keys/${state.id}/rotate`);
+  const rotated = await call('POST', `/v1/keys/${state.id}/rotate`, { key });
   expect([rotated.status, rotated.headers['cache-control']]).toEqual([200, 'no-store']);
   expect(rotated.body.data).toEqual({ ...state, key: expect.not.stringContaining(key) });
   expect(idOf(rotated.body.data.key)).toBe(state.id);
@@ -61,28 +61,34 @@ it.each([
   ['the scope admin', { scopes: ['admin', 'voice'] }, 'voice'],
   ['an instance', { scopes: ['read'], instances: ['main', 'other'] }, 'other'],
   ['any instance', { scopes: ['read'], instances: ['*'] }, '*'],
-])(
-  'no key gives %s that it lacks, neither by a new key nor by the secret of another',
-  async (_what, wanted, named) => {
-    const key = await service().newKey({ scopes: ['admin', 'read'], instances: ['main'] });
-    const count = (await call('GET', '/v1/keys')).body.data.keys.length;
-    const made = await make({ name: 'more', ...wanted }, { key });
-    expect([made.status, made.body.error.code]).toEqual([403, 'FORBIDDEN']);
-    expect(made.body.error.message).toContain(` ${named}:`);
-    expect((await call('GET', '/v1/keys')).body.data.keys).toHaveLength(count);
+])('no key gives %s that it lacks, nor sees or changes a key that has it', async (_what, wanted, named) => {
+  const key = await service().newKey({ scopes: ['admin', 'read'], instances: ['main'] });
+  const count = (await call('GET', '/v1/keys')).body.data.keys.length;
+  const made = await make({ name: 'more', ...wanted }, { key });
+  expect([made.status, made.body.error.code]).toEqual([403, 'FORBIDDEN']);
+  expect(made.body.error.message).toContain(` ${named}:`);
+  expect((await call('GET', '/v1/keys')).body.data.keys).toHaveLength(count);
 
-    const strong = (await make({ name: 'strong', ...wanted })).body.data;
-    const rotated = await call('POST', `/v1/keys/${strong.id}/rotate`, { key });
-    expect([rotated.status, rotated.body.error.code]).toEqual([403, 'FORBIDDEN']);
-    expect(rotated.body.error.message).toContain(` ${named}:`);
-    expect((await call('DELETE', `/v1/keys/${strong.id}`, { key })).status).toBe(403);
-    expect(await listed(strong.id)).toMatchObject({ status: 'active' });
+  const strong = (await make({ name: 'strong', ...wanted })).body.data;
+  const path = `/v1/keys/${strong.id}`;
+  expect(await listed(strong.id, { key })).toBeUndefined();
+  expect((await call('POST', `${path}/rotate`, { key })).status).toBe(404);
+  expect((await call('DELETE', path, { key })).status).toBe(404);
+  expect(await listed(strong.id)).toMatchObject({ status: 'active' });
+});
 
-    const within = await make({ name: 'as much', scopes: ['admin', 'read'], instances: ['main'] }, { key });
-    expect(within.status).toBe(201);
-    expect((await call('POST', `/v1/keys/${within.body.data.id}/rotate`, { key })).status).toBe(200);
-  },
-);
+it('no key gets the secret of another one, however little that may do; it may revoke it', async () => {
+  const key = await service().newKey({ scopes: ['admin', 'read'] });
+  const { id, key: secret } = (await make({ name: 'weak', scopes: ['read'] }, { key })).body.data;
+  expect(await listed(id, { key })).toMatchObject({ name: 'weak' });
+  for (const asking of [key, service().key]) {
+    const { status, body } = await call('POST', `/v1/keys/${id}/rotate`, { key: asking });
+    expect([status, body.error.code]).toEqual([403, 'FORBIDDEN']);
+  }
+  expect(await statusWith(secret)).toBe(200);
+  expect((await call('DELETE', `/v1/keys/${id}`, { key })).status).toBe(200);
+  expect(await statusWith(secret)).toBe(401);
+});
 
 it('a key may rotate and revoke itself, and is told so', async () => {
   const key = await service().newKey({ scopes: ['admin'] });

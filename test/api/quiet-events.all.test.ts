@@ -22,7 +22,7 @@ it('a stream ends with the day of a secret that was replaced', async () => {
   const { url, redis } = service();
   const key = await service().newKey();
   const id = key.split('_')[1] ?? '';
-  expect((await service().call('POST', `/v1/keys/${id}/rotate`)).status).toBe(200);
+  expect((await service().call('POST', `/v1/keys/${id}/rotate`, { key })).status).toBe(200);
   const stream = await Stream.ofKey({ url, key });
   const connection = connectRedis({ url: redis.url, role: 'request', logger: createLogger('silent') });
   const replaced = (await connection.hget(apiKeyKey(id), 'replaced')) ?? '';

@@ -117,6 +117,15 @@ describe('the chart', { tags: 'helm' }, () => {
       }
     });
 
+    it('keeps the secrets of the API from the other processes, also where the Secret has them', () => {
+      for (const manifest of ours) {
+        const given = { ADMIN_KEY: 'a', BOOTSTRAP_API_KEY: 'b', GATEWAY_EVENTS_TOKEN: 'c' };
+        const known = { ...given, ...environmentOf(manifest, manifests) };
+        const seen = Object.keys(given).filter((name) => known[name as keyof typeof given] !== '');
+        expect(seen).toEqual(componentOf(manifest) === 'api' ? Object.keys(given) : []);
+      }
+    });
+
     it('ends a gateway before it starts the next one, which would not be ready beside it', () => {
       for (const gateway of ours.filter((one) => componentOf(one) === 'gateway'))
         expect(gateway.spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });

@@ -97,9 +97,17 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'key-gives-foreign-instance',
     promise: 'api.md "Keys": no key gives an instance that it lacks: 403',
-    in: 'demandGrantable',
-    search: 'if (instance !== undefined) {',
-    replace: 'if (instance !== undefined && caller.instances.length === 0) {',
+    in: 'lackOf',
+    search: 'return instance === undefined ?',
+    replace: 'return instance === undefined || caller.instances.length > 0 ?',
+    tests: ['test/api/key-routes.test.ts'],
+  },
+  {
+    name: 'key-gets-another-secret',
+    promise: 'SECURITY.md "What `admin` is": no key gets the secret of another one',
+    in: 'rotate',
+    search: 'if (known.id !== caller.id) {',
+    replace: 'if (known.id === "") {',
     tests: ['test/api/key-routes.test.ts'],
   },
   {

@@ -78,7 +78,7 @@ export interface Keys {
   list(options?: CallOptions): Promise<z.infer<typeof KeyList>>;
   /** The answer shows the key itself, once. The calling key must have each scope that it grants. */
   create(request: z.input<typeof NewKeyRequest>, options?: CallOptions): Promise<KeyWithSecret>;
-  /** Makes a new secret; the old one works for another 24 hours. */
+  /** Makes a new secret of the calling key; the old one works for another 24 hours. */
   rotate(keyId: string, options?: CallOptions): Promise<KeyWithSecret>;
   revoke(keyId: string, options?: CallOptions): Promise<KeyState>;
 }

@@ -1,4 +1,5 @@
 /** ffprobe's answer about a file, parsed. */
+import { OddJson, parseJson } from 'soundpost-base/json';
 import { z } from 'zod';
 import { fileArgument, inputGuards, MAX_STREAMS } from './command.ts';
 import { blameInput, MediaFailure, ToolFailure } from './failure.ts';
@@ -113,7 +114,7 @@ async function ask(tools: MediaTools, { file, container, signal, isLate }: Quest
       access: { reads: [file], writes: [] },
     });
     return {
-      answer: await withText(FfprobeAnswer.parse(JSON.parse(stdout)), container.demuxer),
+      answer: await withText(readAnswer(stdout), container.demuxer),
       // Only here libavformat says that a duration is estimated (avformat's estimate_timings).
       isEstimate: stderr.includes('Estimating duration from bitrate'),
     };
@@ -129,6 +130,17 @@ async function ask(tools: MediaTools, { file, container, signal, isLate }: Quest
           'INVALID_VIDEO',
           `the ${container.name} file is corrupt or not supported: check that it plays, or convert it first`,
         );
+  }
+}
+
+/** A title is a stranger's, and so is how many there are. */
+export function readAnswer(stdout: string): FfprobeAnswer {
+  try {
+    return FfprobeAnswer.parse(parseJson(stdout));
+  } catch (error) {
+    if (!(error instanceof OddJson)) throw error;
+    const details = 'the file has more tags and chapters than can be read: leave some out';
+    throw new MediaFailure('INVALID_VIDEO', details, { cause: error });
   }
 }
 

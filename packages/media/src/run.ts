@@ -13,6 +13,7 @@ import {
   prlimit,
   type Sandbox,
   seenByLandlock,
+  withoutCapabilities,
 } from './sandbox.ts';
 import { seccompFilter } from './seccomp.ts';
 import { startTool } from './starter.ts';
@@ -189,8 +190,9 @@ function confined(
   const prefixes =
     starterPath === undefined ? [...launcher, ...(limits === undefined ? [] : prlimit(limits))] : [];
   const walls = level === 'bubblewrap' ? bubblewrap(tool, access, showsSystem) : [];
+  const drop = starterPath === undefined && level === 'none' ? withoutCapabilities(launcher) : [];
   return {
-    argv: [...prefixes, ...walls, tool, ...args],
+    argv: [...prefixes, ...drop, ...walls, tool, ...args],
     filter: level === 'none' ? undefined : seccompFilter(),
     limits,
     sees: level === 'landlock' ? seenByLandlock(access, showsSystem) : undefined,

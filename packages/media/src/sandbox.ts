@@ -95,6 +95,17 @@ export function prlimit(limits: ResourceLimits): string[] {
   return ['prlimit', ...limitRows(limits).map(([name, soft, hard]) => `--${name}=${soft}:${hard}`), '--'];
 }
 
+/**
+ * Command prefix of level `none` without a starter, for a service that runs as root. bubblewrap
+ * drops capabilities itself, and needs them before, where user namespaces are root's alone.
+ * @param launcher with util-linux's setpriv; another one can drop none
+ */
+export function withoutCapabilities([launcher]: readonly string[]): string[] {
+  return launcher === 'setpriv' && process.getuid?.() === 0
+    ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all', '--ambient-caps=-all', '--no-new-privs', '--']
+    : [];
+}
+
 /** Command prefix of level `bubblewrap`. @param tool absolute: it may be in any folder */
 export function bubblewrap(tool: string, { reads, writes }: FileAccess, showsSystem: boolean): string[] {
   return [

@@ -15,12 +15,14 @@
  *            STARTED  32 bits: the tool's process group
  * "landlock": the tool sees only the files of "read" and "write" (Linux 5.13; since 6.7 no TCP,
  * since 6.12 no signals to others), and makes only the filter's system calls. "seccomp" alone:
- * descriptor 5 holds the filter, for bubblewrap. Nothing here needs privileges.
+ * descriptor 5 holds the filter, for bubblewrap, which drops capabilities itself; other tools keep
+ * none, also where the service is root. Nothing here needs privileges.
  * script/ffmpeg and the image build it: gcc -static -O2 -o soundpost-start start.c
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -141,11 +143,23 @@ static void allow(int ruleset, const char *path, uint64_t access, int must_be_th
 
 static void confine(int ruleset, const char *program) {
   allow(ruleset, program, EXECUTE | READ_FILE, 0);
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("privileges cannot be given up", "");
   if (syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0) != 0) fail("the rules are not taken", "");
   close(ruleset);
   struct sock_fprog program_of_calls = {.len = filter_bytes / sizeof *filter, .filter = filter};
   if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program_of_calls) != 0) fail("the filter is not taken", "");
+}
+
+/* Not by a change of user: files belong to the service, and it clears PR_SET_PDEATHSIG (prctl(2)). */
+static void drop_capabilities(void) {
+  /* For root, execve(2) permits the bounding set again; EPERM: this process may not change it. */
+  for (int each = 0; prctl(PR_CAPBSET_READ, each, 0, 0, 0) >= 0; each++) {
+    if (prctl(PR_CAPBSET_DROP, each, 0, 0, 0) != 0 && errno != EPERM) fail("capabilities stay in reach", "");
+  }
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+  /* Without permitted and inheritable ones the kernel drops ambient ones too. */
+  if (syscall(SYS_capset, &header, none) != 0) fail("capabilities stay", "");
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("privileges cannot be given up", "");
 }
 
 static void hand_on_filter(void) {
@@ -170,13 +184,13 @@ static void become(const char *words, const char *end, const int *writers, pid_t
   signal(SIGPIPE, SIG_DFL);
 
   static char *argv[MOST_WORDS + 1];
-  int argc = 0, ruleset = -1;
+  int argc = 0, ruleset = -1, is_bubblewrap = 0;
   for (const char *word = words; word < end; word += strlen(word) + 1) {
     const char *value;
     if ((value = after(word, "arg ")) != NULL && argc < MOST_WORDS) argv[argc++] = (char *)value;
     else if ((value = after(word, "limit ")) != NULL) limit(value);
     else if (strcmp(word, "landlock") == 0) ruleset = create_ruleset();
-    else if (strcmp(word, "seccomp") == 0) hand_on_filter();
+    else if (strcmp(word, "seccomp") == 0) hand_on_filter(), is_bubblewrap = 1;
     else if ((value = after(word, "read ")) != NULL) allow(ruleset, value, EXECUTE | READ_FILE | READ_DIR, 0);
     else if ((value = after(word, "write ")) != NULL) allow(ruleset, value, READ_FILE | WRITE_FILE | TRUNCATE, 1);
     else {
@@ -185,6 +199,7 @@ static void become(const char *words, const char *end, const int *writers, pid_t
     }
   }
   if (argc == 0) _exit(1);
+  if (!is_bubblewrap) drop_capabilities();
   if (ruleset >= 0) confine(ruleset, argv[0]);
   execvp(argv[0], argv);
   fail("failed to execute ", argv[0]);

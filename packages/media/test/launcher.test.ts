@@ -1,7 +1,7 @@
 /** Which command ends a child with its parent, and that ffmpeg works under both, in the sandbox as outside of it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readlinkSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,9 +38,22 @@ const bySetpriv = {
 const byShell = { ...bySetpriv, launcher: dieWithParent('KILL', '') };
 const sandbox = await detectSandbox(bySetpriv);
 
+const isRoot = process.getuid?.() === 0;
+const NONE = '0'.repeat(16);
+const NO_CAPABILITIES = { CapInh: NONE, CapPrm: NONE, CapEff: NONE, CapBnd: NONE, CapAmb: NONE };
+const capabilitiesOf = (pid: number | undefined): Record<string, string> =>
+  Object.fromEntries(
+    readFileSync(`/proc/${pid}/status`, 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith('Cap'))
+      .map((line) => line.split(':\t')),
+  );
+
 describe.each<[string, MediaTools]>([
   [`setpriv, confined by ${sandbox.level}`, { ...bySetpriv, sandbox }],
+  ['setpriv, not confined', bySetpriv],
   ['the shell', byShell],
+  ['the starter, not confined', systemTools],
   ['the starter, confined by bubblewrap', { ...systemTools, sandbox: { ...sandbox, level: 'bubblewrap' } }],
   ['the starter, confined by landlock', { ...systemTools, sandbox: { ...sandbox, level: 'landlock' } }],
 ])('ffmpeg under %s', (_name, tools) => {
@@ -86,6 +99,8 @@ describe.each<[string, MediaTools]>([
     // The list of system calls alone would keep it from the network as well, and landlock has nothing besides.
     const isApart = readlinkSync(`/proc/${ffmpeg}/ns/net`) !== readlinkSync('/proc/self/ns/net');
     expect(isApart).toBe(tools.sandbox?.level === 'bubblewrap');
+    // Also where these tests are root's. Without setpriv and the starter nothing drops them.
+    if (isRoot && tools !== byShell) expect(capabilitiesOf(ffmpeg)).toEqual(NO_CAPABILITIES);
     abort.abort(new Error('cancelled'));
     await expect(run).rejects.toThrow('cancelled');
     await until('no process is left', () => started().length === 0);

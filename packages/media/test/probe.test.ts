@@ -4,6 +4,7 @@ import { noAbort, tools } from 'soundpost-testing/extracting';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { describe, expect, it } from 'vitest';
+import { readAnswer } from '../src/ffprobe.ts';
 import { probe } from '../src/probe.ts';
 import { chooseTrack } from '../src/track-choice.ts';
 
@@ -179,6 +180,13 @@ describe('what cannot be used', () => {
     expect(JSON.stringify(failure)).not.toContain(folder.path);
     expect(String(failure)).not.toContain(folder.path);
     expect(name).toBeTruthy();
+  });
+
+  it('a file with more tags than can be read is one that cannot be used', () => {
+    const tags = Array.from({ length: 100_000 }, (_, nth) => `"t${nth}":""`).join();
+    expect(() => readAnswer(`{"format":{"tags":{${tags}}}}`)).toThrow(
+      expect.objectContaining(invalid(/more tags and chapters than can be read/)),
+    );
   });
 
   it('a missing tool is no fault of the file', async () => {

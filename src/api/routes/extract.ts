@@ -1,5 +1,6 @@
 /** POST /v1/extract: one job; its video comes by URL, upload or in the request (decisions A4). */
 
+import { parseJson } from 'soundpost-base/json';
 import { AcceptedJob } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
 import { JobRequest, UploadedJobRequest } from 'soundpost-contract/job-request';
@@ -130,7 +131,7 @@ function parseField(text: string | undefined): unknown {
     throw invalidForm('request', 'is required');
   }
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (cause) {
     throw new ServiceError('INVALID_REQUEST', 'the part request is not valid JSON', { cause });
   }

@@ -1,5 +1,6 @@
 /** POST /hooks/gateway: the gateway reports a voice message's progress (decisions C). */
 import type { Request } from 'express';
+import { parseJson } from 'soundpost-base/json';
 import { ServiceError } from 'soundpost-contract/errors';
 import { GatewayEvent, StatusReport } from 'soundpost-contract/gateway-events';
 import { SignedEventHeaders } from 'soundpost-contract/request-headers';
@@ -7,6 +8,7 @@ import { redisNow } from 'soundpost-kit/redis/clock';
 import { isSameSecret, isWebhookSigned } from 'soundpost-kit/signing/signatures';
 import { z } from 'zod';
 import { raiseMessageStatus } from '../../followups/state/voice.ts';
+import { countWrongCredential } from '../../jobs/admission.ts';
 import { readText } from '../request.ts';
 import type { Route, RouteContext } from '../route.ts';
 
@@ -30,27 +32,25 @@ export const hookRoutes: readonly Route[] = [
       query: TokenQuery,
       body: { 'application/json': GatewayEvent },
       answers: { 204: { description: 'Taken' } },
-      errors: ['UNAUTHORIZED', 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE', 'SERVICE_UNAVAILABLE'],
+      errors: ['UNAUTHORIZED', 'RATE_LIMITED', 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE', 'SERVICE_UNAVAILABLE'],
     },
     handle: gatewayEvent,
   },
 ];
 
-async function gatewayEvent({ request, response, services }: RouteContext): Promise<void> {
-  const body = await readText(request, response);
+async function gatewayEvent(context: RouteContext): Promise<void> {
+  const { request, response, services } = context;
   const { gatewayEventsSecret, gatewayEventsToken, jobTtlSeconds } = services.settings;
   const shown = request.get('authorization')?.match(/^Bearer +(\S+)$/i)?.[1] ?? request.query.token;
-  if (typeof shown === 'string') {
-    if (gatewayEventsToken === undefined || !isSameSecret(shown, gatewayEventsToken)) {
-      throw new ServiceError('UNAUTHORIZED', 'the token is not GATEWAY_EVENTS_TOKEN');
-    }
-  } else if (!isSigned(request, body, gatewayEventsSecret)) {
-    throw new ServiceError(
-      'UNAUTHORIZED',
-      'the event is not signed by the gateway of this service, and shows no token',
-    );
+  const isByToken = typeof shown === 'string';
+  if (isByToken && !(gatewayEventsToken !== undefined && isSameSecret(shown, gatewayEventsToken))) {
+    await refuse(context, 'the token is not GATEWAY_EVENTS_TOKEN');
   }
-  const event = StatusReport.safeParse(parseJson(body));
+  // Nothing is read for a sender that shows neither.
+  if (!isByToken && request.get('webhook-signature') === undefined) await refuse(context, UNSIGNED);
+  const body = await readText(request, response);
+  if (!isByToken && !isSigned(request, body, gatewayEventsSecret)) await refuse(context, UNSIGNED);
+  const event = StatusReport.safeParse(readEvent(body));
   for (const update of event.data?.data ?? []) {
     if (update === null) continue;
     await raiseMessageStatus(services.redis, update.key.id, update.status, jobTtlSeconds);
@@ -59,11 +59,35 @@ async function gatewayEvent({ request, response, services }: RouteContext): Prom
   response.status(204).end();
 }
 
-function parseJson(body: string): unknown {
+const UNSIGNED = 'the event is not signed by the gateway of this service, and shows no token';
+
+/** Counts a wrong token or signature as a wrong API key. */
+async function refuse(
+  { request, response, services: { audit, redis } }: RouteContext,
+  message: string,
+): Promise<never> {
+  const address = request.ip ?? '';
+  const retryAfterSeconds = await countWrongCredential(redis, address);
+  if (retryAfterSeconds !== undefined) {
+    throw new ServiceError('RATE_LIMITED', 'too many wrong keys from this address', { retryAfterSeconds });
+  }
+  const { requestId } = response.locals;
+  audit({
+    event: 'key refused',
+    key: 'events',
+    route: 'POST /hooks/gateway',
+    outcome: 401,
+    address,
+    requestId,
+  });
+  throw new ServiceError('UNAUTHORIZED', message);
+}
+
+function readEvent(body: string): unknown {
   try {
-    return JSON.parse(body);
-  } catch (error) {
-    throw new ServiceError('INVALID_REQUEST', 'the body is not valid JSON', { cause: error });
+    return parseJson(body);
+  } catch (cause) {
+    throw new ServiceError('INVALID_REQUEST', 'the body is not valid JSON', { cause });
   }
 }
 

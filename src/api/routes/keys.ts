@@ -17,7 +17,7 @@ export const keyRoutes: readonly Route[] = [
     access,
     docs: {
       operationId: 'listKeys',
-      summary: 'List all keys of the service, newest first, without their secrets',
+      summary: 'List the keys that may do no more than the caller, newest first, without their secrets',
       tag: 'Keys',
       answers: { 200: { description: 'The keys, revoked ones too', data: KeyList } },
       errors: [],
@@ -48,7 +48,7 @@ export const keyRoutes: readonly Route[] = [
       operationId: 'rotateKey',
       summary: 'Give a key a new secret',
       description:
-        'The answer has the key with its new secret, this once. The old secret works 24 hours more; up to five old ones work at a time, and a further rotation is answered 429 until the oldest has ended. Whoever gets the secret reads and does all that the key may, so the caller must have its scopes and instances; a key may rotate itself, with the secret that it has now.',
+        'The answer has the key with its new secret, this once. The old secret works 24 hours more; up to five old ones work at a time, and a further rotation is answered 429 until the oldest has ended. A key rotates itself only, with the secret that it has now: whoever gets the secret of another key reads its jobs and files. The command line rotates any key.',
       tag: 'Keys',
       answers: { 200: { description: 'The key with its new secret', data: KeyWithSecret } },
       errors: ['NOT_FOUND'],
@@ -63,7 +63,7 @@ export const keyRoutes: readonly Route[] = [
       operationId: 'revokeKey',
       summary: 'Revoke a key for good',
       description:
-        'It is refused from the next request on, and its event streams end; its jobs go on. The caller must have its scopes and instances. A key may revoke itself, and the message of the answer says so; another one is made on the command line.',
+        'It is refused from the next request on, and its event streams end; its jobs go on. A key that may do more than the caller is answered as an unknown one. A key may revoke itself, and the message of the answer says so; another one is made on the command line.',
       tag: 'Keys',
       answers: { 200: { description: 'The key, revoked', data: KeyState } },
       errors: ['NOT_FOUND'],
@@ -72,8 +72,10 @@ export const keyRoutes: readonly Route[] = [
   },
 ];
 
-async function list({ response, services }: RouteContext): Promise<void> {
-  const keys = await services.keys.list();
+async function list(context: RouteContext): Promise<void> {
+  const { response, services } = context;
+  const caller = keyOf(context);
+  const keys = (await services.keys.list()).filter((key) => mayManage(caller, key));
   response.set('Cache-Control', 'no-store');
   sendData(response, 200, {
     keys: keys.toSorted((one, other) => other.createdAtMs - one.createdAtMs).map(keyState),
@@ -96,8 +98,14 @@ async function create(context: RouteContext): Promise<void> {
 
 async function rotate(context: RouteContext): Promise<void> {
   const caller = managing(context);
-  const known = await namedKey(context);
-  if (known.id !== caller.id) demandGrantable(caller, known);
+  const known = await namedKey(context, caller);
+  // Every key is a tenant (decisions A4): its secret would open the jobs and files of another one.
+  if (known.id !== caller.id) {
+    throw new ServiceError(
+      'FORBIDDEN',
+      'a key rotates itself only: rotate others with "soundpost keys rotate", or revoke this key and make another',
+    );
+  }
   const key = await context.services.keys.rotate(known.id);
   if (key === undefined) throw unknownKey();
   record(context, 'key rotated', known.id);
@@ -107,8 +115,7 @@ async function rotate(context: RouteContext): Promise<void> {
 async function revoke(context: RouteContext): Promise<void> {
   const { response, services } = context;
   const caller = managing(context);
-  const known = await namedKey(context);
-  if (known.id !== caller.id) demandGrantable(caller, known);
+  const known = await namedKey(context, caller);
   await services.keys.revoke(known.id);
   record(context, 'key revoked', known.id);
   const message =
@@ -130,35 +137,40 @@ function managing(context: RouteContext): ApiKey {
   return key;
 }
 
-/** Throws NOT_FOUND. A revoked key is gone. */
-async function namedKey({ request, services }: RouteContext): Promise<StoredApiKey> {
+/** Throws NOT_FOUND. A revoked key is gone, and one that may do more than the caller is hidden. */
+async function namedKey({ request, services }: RouteContext, caller: ApiKey): Promise<StoredApiKey> {
   const key = await services.keys.find(String(request.params.keyId));
-  if (key === undefined || key.revoked) throw unknownKey();
+  if (key === undefined || key.revoked || !mayManage(caller, key)) throw unknownKey();
   return key;
 }
 
 function unknownKey(): ServiceError {
-  return new ServiceError('NOT_FOUND', 'there is no such key, or it is revoked');
+  return new ServiceError(
+    'NOT_FOUND',
+    'there is no such key, it is revoked, or it may do more than the key that asks',
+  );
 }
 
-/** Throws FORBIDDEN: a key manages only keys with no more rights than its own. */
-function demandGrantable(caller: ApiKey, wanted: Pick<ApiKey, 'scopes' | 'instances'>): void {
-  const scope = wanted.scopes.find((one) => !caller.scopes.includes(one));
-  if (scope !== undefined) {
-    throw new ServiceError(
-      'FORBIDDEN',
-      `this key lacks the scope ${scope}: it can neither give it nor change a key that has it`,
-    );
-  }
+type Rights = Pick<ApiKey, 'scopes' | 'instances'>;
+
+function mayManage(caller: ApiKey, key: StoredApiKey): boolean {
+  return key.id === caller.id || lackOf(caller, key) === undefined;
+}
+
+/** Throws FORBIDDEN: a key gives only rights that it has. */
+function demandGrantable(caller: ApiKey, wanted: Rights): void {
+  const lack = lackOf(caller, wanted);
+  if (lack !== undefined) throw new ServiceError('FORBIDDEN', `this key ${lack}: it cannot give it`);
+}
+
+/** The first right that the caller does not have. */
+function lackOf(caller: ApiKey, { scopes, instances }: Rights): string | undefined {
+  const scope = scopes.find((one) => !caller.scopes.includes(one));
+  if (scope !== undefined) return `lacks the scope ${scope}`;
   const instance = caller.instances.includes('*')
     ? undefined
-    : wanted.instances.find((one) => !caller.instances.includes(one));
-  if (instance !== undefined) {
-    throw new ServiceError(
-      'FORBIDDEN',
-      `this key may not send as the instance ${instance}: it can neither give it nor change a key that may`,
-    );
-  }
+    : instances.find((one) => !caller.instances.includes(one));
+  return instance === undefined ? undefined : `may not send as the instance ${instance}`;
 }
 
 /** No further Redis call: if Redis failed now, the secret would be lost. */

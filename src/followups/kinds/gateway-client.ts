@@ -5,6 +5,7 @@
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { deadline } from 'soundpost-base/deadline';
+import { parseJson } from 'soundpost-base/json';
 import { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { retryAfterSeconds } from 'soundpost-outbound/exchange';
@@ -167,7 +168,7 @@ function withoutAnswer(error: unknown): Answer {
 }
 
 function classify(status: number, retryAfter: string | null, text: string): Answer {
-  const json = parseJson(text);
+  const json = readJson(text);
   if (status >= 200 && status < 300) {
     const sent = SentAnswer.safeParse(json);
     return sent.success
@@ -196,9 +197,9 @@ function classify(status: number, retryAfter: string | null, text: string): Answ
   };
 }
 
-function parseJson(text: string): unknown {
+function readJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return undefined;
   }

@@ -2,6 +2,7 @@
  * Reads a transcriber's answer defensively: `verbose_json` of OpenAI's `POST
  * /v1/audio/transcriptions` (pure). Servers differ in extra fields, and in `en` or `english`.
  */
+import { OddJson, parseJson } from 'soundpost-base/json';
 import { z } from 'zod';
 import { languageOf } from './language.ts';
 
@@ -50,7 +51,7 @@ export class NonsenseAnswer extends Error {
  * @throws NonsenseAnswer
  */
 export function readAnswer(body: string, partSeconds: number): PartHeard {
-  const parsed = Answer.safeParse(parseJson(body));
+  const parsed = Answer.safeParse(readJson(body));
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     throw new NonsenseAnswer(`no verbose_json: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
@@ -68,11 +69,11 @@ export function readAnswer(body: string, partSeconds: number): PartHeard {
   };
 }
 
-function parseJson(text: string): unknown {
+function readJson(text: string): unknown {
   try {
-    return JSON.parse(text);
-  } catch {
-    throw new NonsenseAnswer('no JSON');
+    return parseJson(text);
+  } catch (error) {
+    throw new NonsenseAnswer(error instanceof OddJson ? error.message : 'no JSON');
   }
 }
 

@@ -181,6 +181,14 @@ envFrom:
       name: {{ include "soundpost.secret" . }}
 {{- end }}
 
+{{/* Secrets of the API alone, kept from other processes: `env` wins over `envFrom`, and an empty value counts as unset. */}}
+{{- define "soundpost.withoutApiSecrets" -}}
+{{- range list "ADMIN_KEY" "BOOTSTRAP_API_KEY" "GATEWAY_EVENTS_TOKEN" }}
+- name: {{ . }}
+  value: ""
+{{- end }}
+{{- end }}
+
 {{/* Its own line first: REDIS_URL may stand in three places, and is said in one. */}}
 {{- define "soundpost.redisEnv" -}}
 {{- if include "soundpost.ownRedis" . -}}

@@ -2,6 +2,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import express, { type Request, type RequestHandler, type Response } from 'express';
+import { checkShape, OddJson } from 'soundpost-base/json';
 
 interface JsonBody {
   readonly maxBytes: number;
@@ -157,20 +158,6 @@ export function fieldPath(path: readonly PropertyKey[]): string {
   );
 }
 
-// Checks a JSON text before it is parsed: a few megabytes of brackets or empty objects become some
-// hundred times larger as values, and no valid request needs that.
-
-const DEEPEST = 64;
-const MOST_VALUES = 100_000;
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COMMA = 0x2c;
-const OPENING_BRACKET = 0x5b;
-const OPENING_BRACE = 0x7b;
-const CLOSING_BRACKET = 0x5d;
-const CLOSING_BRACE = 0x7d;
-
 /**
  * For `verify` of express.json. Throws `charset.unsupported` for any encoding but UTF-8 (RFC 8259,
  * 8.1), and `json.odd` for invalid UTF-8, more than 64 levels, or more than 100,000 values. It
@@ -183,46 +170,10 @@ export function verifyJson(_request: unknown, _response: unknown, text: Buffer, 
   if (!isUtf8(text)) {
     throw fault('json.odd', 400, 'the body is not valid UTF-8');
   }
-  let depth = 0;
-  let values = 1;
-  for (let index = 0; index < text.length; index += 1) {
-    switch (text[index]) {
-      case QUOTE:
-        index = endOfString(text, index);
-        break;
-      case CLOSING_BRACKET:
-      case CLOSING_BRACE:
-        depth -= 1;
-        break;
-      case OPENING_BRACKET:
-      case OPENING_BRACE:
-        depth += 1;
-        values += 1;
-        break;
-      case COMMA:
-        values += 1;
-        break;
-      default:
-    }
-    if (depth > DEEPEST || values > MOST_VALUES) {
-      throw fault(
-        'json.odd',
-        400,
-        `the body may be nested ${DEEPEST} levels deep and have ${MOST_VALUES} values at most`,
-      );
-    }
+  try {
+    checkShape(text);
+  } catch (cause) {
+    if (!(cause instanceof OddJson)) throw cause;
+    throw Object.assign(fault('json.odd', 400, `the body is too large as JSON: ${cause.message}`), { cause });
   }
-}
-
-/** The position of the closing quote, or the text's end. Walks only strings with escapes. */
-function endOfString(text: Buffer, start: number): number {
-  const quote = text.indexOf(QUOTE, start + 1);
-  if (quote === -1 || text[quote - 1] !== BACKSLASH) {
-    return quote === -1 ? text.length : quote;
-  }
-  let index = start + 1;
-  while (index < text.length && text[index] !== QUOTE) {
-    index += text[index] === BACKSLASH ? 2 : 1;
-  }
-  return index;
 }

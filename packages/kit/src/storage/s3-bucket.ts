@@ -2,6 +2,7 @@
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { Socket } from 'node:net';
+import { pipeline, Readable, Transform } from 'node:stream';
 import {
   AbortMultipartUploadCommand,
   DeleteObjectCommand,
@@ -53,9 +54,9 @@ export class S3Bucket {
 
   constructor(options: S3Options) {
     this.options = options;
-    this.client = new S3Client(clientConfig(options, ASKING_SOCKETS));
-    this.sending = new S3Client(clientConfig(options, SENDING_SOCKETS));
-    this.reading = new S3Client(clientConfig(options, READING_SOCKETS));
+    this.client = limitedClient(options, ASKING_SOCKETS);
+    this.sending = limitedClient(options, SENDING_SOCKETS);
+    this.reading = limitedClient(options, READING_SOCKETS);
   }
 
   /** Names the object in a request. */
@@ -99,6 +100,45 @@ export class S3Bucket {
     this.sending.destroy();
     this.reading.destroy();
   }
+}
+
+/** Of an error, or a list of 1,000 uploads, which may have keys of 1,024 bytes. */
+const LARGEST_ANSWER_BYTES = 4 * 1024 * 1024;
+
+/** The SDK reads every answer but an object's content into memory, whatever its length. */
+function limitedClient(options: S3Options, maxSockets: number): S3Client {
+  const client = new S3Client(clientConfig(options, maxSockets));
+  client.middlewareStack.add(
+    (next, { commandName }) =>
+      async (request) => {
+        const result = await next(request);
+        const response = result.response as { readonly statusCode: number; body?: unknown };
+        const isContent = commandName === 'GetObjectCommand' && response.statusCode < 300;
+        if (!isContent && response.body instanceof Readable) {
+          response.body = shortened(response.body, response.statusCode);
+        }
+        return result;
+      },
+    // Between the SDK's reading of the answer and the connection.
+    { step: 'deserialize', priority: 'low', name: 'limitAnswers' },
+  );
+  return client;
+}
+
+function shortened(body: Readable, httpStatusCode: number): Readable {
+  const tooLong = Object.assign(new Error('the answer is longer than 4 MiB'), {
+    $metadata: { httpStatusCode },
+  });
+  let bytes = 0;
+  const limit = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      if (bytes > LARGEST_ANSWER_BYTES) done(tooLong);
+      else done(null, chunk);
+    },
+  });
+  // Its reader gets the error.
+  return pipeline(body, limit, () => undefined);
 }
 
 function clientConfig(options: S3Options, maxSockets: number): S3ClientConfig {

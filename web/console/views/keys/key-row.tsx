@@ -84,15 +84,17 @@ function Actions({ apiKey: { id, name }, isOwn, onRotated, onRevoked }: RowProps
   return (
     <>
       <div class="actions">
-        <Button
-          class="small"
-          icon="retry"
-          aria-label={`Rotate ${name}`}
-          busy={busy}
-          onClick={() => void rotate()}
-        >
-          Rotate
-        </Button>
+        {isOwn && (
+          <Button
+            class="small"
+            icon="retry"
+            aria-label={`Rotate ${name}`}
+            busy={busy}
+            onClick={() => void rotate()}
+          >
+            Rotate
+          </Button>
+        )}
         <Button class="small danger" aria-label={`Revoke ${name}`} busy={busy} onClick={() => void revoke()}>
           Revoke
         </Button>

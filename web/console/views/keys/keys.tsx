@@ -1,4 +1,4 @@
-/** The service's API keys: made, rotated and revoked by a key with the scope `admin`. */
+/** API keys that may do no more than the one signed in, which has the scope `admin`. */
 import { useEffect, useState } from 'preact/hooks';
 import { SoundpostError } from 'soundpost-client/error';
 import { type KeyState, type KeyWithSecret, scopes } from 'soundpost-contract/api-keys';
@@ -84,8 +84,8 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
   }
 
   function rotated(key: KeyWithSecret): void {
-    // This tab would be signed out when the old secret ends.
-    if (key.id === ownId()) signIn(key.key);
+    // Else this tab would be signed out when the old secret ends.
+    signIn(key.key);
     setShown({ key, isRotated: true });
     onChange();
   }
@@ -137,8 +137,7 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
           onKept={kept}
         >
           Copy the key now: it is not shown again.
-          {shown.isRotated ? ' The old one works 24 hours more.' : ''}
-          {shown.isRotated && shown.key.id === own?.id ? ' This tab uses the new one already.' : ''}
+          {shown.isRotated ? ' The old one works 24 hours more. This tab uses the new one already.' : ''}
         </ShownOnce>
       )}
       <ul id="keys" class="rows" aria-label="Keys">
