@@ -109,10 +109,11 @@ async function runSteps(
   }
 }
 
-/** The tools; `onUsed` also gets the processor time of each run. */
+/** The tools; `onUsed` also gets the processor time of each run, and of reading descriptions. */
 function metered(tools: MediaTools, onUsed: (processorSeconds: number) => void): MediaTools {
   return {
     ...tools,
+    charge: onUsed,
     watch(tool) {
       const report = tools.watch?.(tool);
       return (ending, processorSeconds) => {

@@ -56,6 +56,8 @@ export interface MediaTools {
   readonly sandbox?: Sandbox;
   /** Called for each run. */
   readonly watch?: Parameters<typeof watchedRun>[0];
+  /** Gets processor time that was used for media beside the tools' runs, seconds. */
+  readonly charge?: (processorSeconds: number) => void;
 }
 
 /** The result of searching for the tools. */
