@@ -153,6 +153,22 @@ export const mediaFaults: readonly Fault[] = [
     ],
   },
   {
+    name: 'large-playlist-read-in-place',
+    promise: 'operations.md "Sandbox": what is longer than 64 KiB is read in a process beside the worker',
+    in: 'readApart',
+    search: 'sizeBytes <= IN_PLACE_BYTES',
+    replace: 'sizeBytes <= 1024 * IN_PLACE_BYTES',
+    tests: ['packages/media/test/reading/reader.test.ts'],
+  },
+  {
+    name: 'reader-without-a-limit',
+    promise: 'operations.md "Sandbox": a piece of work may take 5 s of processor time',
+    in: 'ReaderProcess',
+    search: "else if (usedSeconds > leftSeconds) this.end(beyond('time'));",
+    replace: '',
+    tests: ['packages/media/test/reading/reader.test.ts'],
+  },
+  {
     name: 'live-stream-taken',
     promise: 'api.md "Streams": a live stream fails with EXTRACTION_FAILED live stream',
     in: 'parseMedia',
