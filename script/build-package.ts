@@ -13,10 +13,12 @@ import { rolldown } from 'rolldown';
 const root = resolve(import.meta.dirname, '..');
 const [folder = resolve(root, 'dist'), front] = process.argv.slice(2);
 
+const READER = 'packages/media/src/reading/reader-process.ts';
+
 const build = await rolldown({
   cwd: root,
-  // The thread is found by its path.
-  input: front ?? ['src/main.ts', 'src/cli/loop-watchdog-thread.ts'],
+  // The thread and the reader are found by their paths.
+  input: [...(front === undefined ? ['src/main.ts', 'src/cli/loop-watchdog-thread.ts'] : [front]), READER],
   platform: 'node',
   // npm installs what others have made.
   external: (id) => !/^(\.|\/|src\/|packages\/|soundpost-)/.test(id),

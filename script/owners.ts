@@ -1,6 +1,9 @@
 /** Modules that few places may import, which are regular expressions: what opens sockets, starts programs or knows the queue has one owner. */
 export const owners: Readonly<Record<string, readonly string[]>> = {
-  child_process: ['packages/media/src/(tool-process|starter)\\.ts', 'packages/kit/src/redis/embedded\\.ts'],
+  child_process: [
+    'packages/media/src/(tool-process|starter|reading/reader)\\.ts',
+    'packages/kit/src/redis/embedded\\.ts',
+  ],
   bullmq: ['src/jobs/', 'src/followups/'],
   // Outbound opens sockets; the others look at addresses, listen, or are clients of configured services.
   net: [

@@ -121,7 +121,7 @@ export const mediaFaults: readonly Fault[] = [
     promise: 'failure.md "ffmpeg hangs": no progress for 30 s ends it',
     in: 'supervise',
     search:
-      "stall?.signal.addEventListener('abort', () => reaper.end({ kind: 'stalled', afterMs: stallMs ?? 0 }));",
+      "stall?.signal.addEventListener('abort', () => reaper.end({ kind: 'stalled', afterMs: silentMs }));",
     replace: '',
     tests: ['packages/media/test/run.test.ts'],
   },
@@ -151,6 +151,22 @@ export const mediaFaults: readonly Fault[] = [
       'packages/media/test/parallel/encoding.core-all.test.ts',
       'packages/media/test/parallel/splice.test.ts',
     ],
+  },
+  {
+    name: 'large-playlist-read-in-place',
+    promise: 'operations.md "Sandbox": what is longer than 64 KiB is read in a process beside the worker',
+    in: 'readApart',
+    search: 'sizeBytes <= IN_PLACE_BYTES',
+    replace: 'sizeBytes <= 1024 * IN_PLACE_BYTES',
+    tests: ['packages/media/test/reading/reader.test.ts'],
+  },
+  {
+    name: 'reader-without-a-limit',
+    promise: 'operations.md "Sandbox": a piece of work may take 5 s of processor time',
+    in: 'ReaderProcess',
+    search: "else if (usedSeconds > leftSeconds) this.end(beyond('time'));",
+    replace: '',
+    tests: ['packages/media/test/reading/reader.test.ts'],
   },
   {
     name: 'live-stream-taken',

@@ -3,10 +3,9 @@ import type { SourceParts } from 'soundpost-outbound/ranges-parts';
 import { united } from 'soundpost-outbound/ranges-spans';
 import { MediaFailure } from './failure.ts';
 import { type Probe, probe } from './probe.ts';
+import { readSourceApart } from './reading/reader.ts';
 import { sniffContainer } from './sniff.ts';
 import type { SourceRequest } from './source-request.ts';
-import { readMatroskaIndex } from './sparse/matroska/audio-index.ts';
-import { readAudioIndex } from './sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from './sparse/mp4/boxes.ts';
 import { chooseTrack, defaultTrack, partsOf } from './track-choice.ts';
 
@@ -24,15 +23,17 @@ export async function fetchAudioParts(
   try {
     const container = await sniffContainer(parts);
     const isMatroska = container?.demuxer === 'matroska';
-    const index = await (isMatroska ? readMatroskaIndex : readAudioIndex)(parts);
+    const reading = { signal, charge: tools.meter };
+    const index = await readSourceApart(isMatroska ? 'matroskaParts' : 'movieParts', parts, reading);
     if (!(await parts.fetch(index.lead))) throw new UnsupportedLayout('little would be gained');
     const probed = await probe(tools, path, { signal });
     const chosen = outputs.flatMap(({ track }) => partsOf(chooseTrack(probed, track)));
     const tracks = chosen.length === 0 ? [defaultTrack(probed)] : chosen;
     const places = new Set(tracks.map(({ index }) => index));
     // If ffprobe sees other tracks than the index has, positions among them mean nothing.
-    if (probed.tracks.length !== index.audioTracks) throw new UnsupportedLayout('audio tracks that are none');
-    const wanted = united(...[...places].map((place) => index.track(place)));
+    if (probed.tracks.length !== index.tracks.length)
+      throw new UnsupportedLayout('audio tracks that are none');
+    const wanted = united(...[...places].flatMap((place) => index.tracks[place] ?? []));
     if (!(await parts.fetch(wanted))) throw new UnsupportedLayout('little would be gained');
     return probed;
   } catch (error) {

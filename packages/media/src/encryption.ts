@@ -5,7 +5,7 @@ import { bits, byteAt, startsWith } from './frame-headers.ts';
 import { isPacket, packetGrid } from './frame-search.ts';
 import type { Container } from './sniff.ts';
 import { type Box, childrenOf, UnsupportedLayout } from './sparse/mp4/boxes.ts';
-import { bytesAt, MAX_MOVIE_BYTES, topLevelBoxes } from './truncation.ts';
+import { bytesAt, type LocalFile, movieBox, topLevelBoxes } from './truncation.ts';
 
 /** Sample entries of ISO/IEC 14496-12 section 8.12, of FairPlay and of Audible. */
 const SAMPLE_ENTRIES = new Set(['enca', 'drms', 'aavd']);
@@ -45,24 +45,32 @@ export function idOf({ id = '' }: FfprobeStream): number {
 
 /**
  * What ffprobe does not tell of streams.
+ * @param mostBytes of a movie box that is read; default as many as are read at all
  * @returns numbers that the container has for those that are encrypted
+ * @throws {NotInPlace} for a larger one
  */
 export async function encryptedStreams(
-  path: string,
-  { demuxer }: Container,
-  sizeBytes: number,
+  { path, demuxer, sizeBytes }: LocalFile,
+  mostBytes?: number,
 ): Promise<ReadonlySet<number>> {
   if (demuxer !== 'mpegts' && demuxer !== 'mov') return new Set();
   await using file = await open(path, 'r');
-  return await (demuxer === 'mov' ? encryptedTracks : scrambledPids)(file, sizeBytes);
+  return demuxer === 'mov'
+    ? await encryptedTracks(file, sizeBytes, mostBytes)
+    : await scrambledPids(file, sizeBytes);
 }
 
 // MP4: ffprobe names the codec below the encryption.
 
-async function encryptedTracks(file: FileHandle, sizeBytes: number): Promise<ReadonlySet<number>> {
+async function encryptedTracks(
+  file: FileHandle,
+  sizeBytes: number,
+  mostBytes?: number,
+): Promise<ReadonlySet<number>> {
   for await (const { type, at, end } of topLevelBoxes(file, sizeBytes)) {
-    if (type !== 'moov' || end > sizeBytes || end - at > MAX_MOVIE_BYTES) continue;
-    const movie = await bytesAt(file, at + 8, end - at - 8);
+    if (type !== 'moov' || end > sizeBytes) continue;
+    const movie = await movieBox(file, { at, end }, mostBytes);
+    if (movie === undefined) continue;
     const traks = insideOf(movie).filter((box) => box.type === 'trak');
     return new Set(traks.flatMap(({ payload }) => (isTrackEncrypted(payload) ? [trackId(payload)] : [])));
   }

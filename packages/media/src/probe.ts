@@ -1,12 +1,12 @@
 /** What is in a file, by its own metadata: container, audio tracks, tags, chapters, cover. */
 import { open } from 'node:fs/promises';
 import { DECODED_CODECS, MAX_COVER_PIXELS } from './command.ts';
-import { encryptedStreams, idOf, isEncrypted } from './encryption.ts';
+import { idOf, isEncrypted } from './encryption.ts';
 import { encrypted, MediaFailure } from './failure.ts';
 import { askFfprobe, type FfprobeAnswer, type FfprobeStream, type Tags } from './ffprobe.ts';
+import { readFileApart } from './reading/reader.ts';
 import { type MediaTools, requireRegularFile } from './run.ts';
 import { type Container, sniffContainer } from './sniff.ts';
-import { missingEnd } from './truncation.ts';
 
 export interface AudioTrack {
   /** Index among the audio tracks, from 0: callers choose by it. */
@@ -109,11 +109,13 @@ export async function probe(
 ): Promise<Probe> {
   const { sizeBytes } = await requireRegularFile(file);
   const container = await sniffFile(file, sizeBytes);
-  const encryptedIds = await encryptedStreams(file, container, sizeBytes);
+  const local = { path: file, demuxer: container.demuxer, sizeBytes };
+  const reading = { signal, charge: tools.meter };
+  const encryptedIds = await readFileApart('encryptedStreams', local, reading);
   const asked = await askFfprobe(tools, file, container, signal).catch(async (error) => {
     if (!(error instanceof MediaFailure)) throw error;
     // If it was cut off before or within its index, or needs a key, report that instead.
-    const missing = await missingEnd(file, container, sizeBytes);
+    const missing = await readFileApart('missingEnd', local, reading);
     if (missing !== null) throw new MediaFailure('INVALID_VIDEO', missing, { cause: error });
     throw encryptedIds.size > 0 ? encrypted('the sound needs a key') : error;
   });
@@ -127,7 +129,7 @@ export async function probe(
     );
   const [first, ...others] = tracks;
   if (tracks.every(({ channels }) => channels === 0)) {
-    const missing = await missingEnd(file, container, sizeBytes);
+    const missing = await readFileApart('missingEnd', local, reading);
     if (missing !== null) throw new MediaFailure('INVALID_VIDEO', missing);
   }
   if (first === undefined) {

@@ -6,12 +6,13 @@ import { AS_IT_IS, filterGraphs } from './graph.ts';
 import { inputOf, inputsOf, type Job, runOnInput } from './input-run.ts';
 import { ofChannel } from './mixing.ts';
 import { bubbleBitrate, type OutputPlan, VOICE_BUBBLE_BYTES } from './plan.ts';
+import { readFileApart } from './reading/reader.ts';
 import { clockOf, type RenderedFile, render } from './render.ts';
 import type { Rendition } from './rendition.ts';
 import { warningsOfCopy } from './silence.ts';
 import { CLOCK_TOLERANCE_SECONDS, endsEarly, keepsClock } from './timeline.ts';
 import { partsOf } from './track-choice.ts';
-import { flvEnd, missingEnd } from './truncation.ts';
+import { flvEnd } from './truncation.ts';
 
 /**
  * Encodes again a copy off the clock or over its bitrate; and, which only a run can tell: audio
@@ -147,7 +148,9 @@ type LookedAt = Omit<Job, 'scratch' | 'maxAudioSeconds' | 'maxOutputBytes'>;
 /** What is missing of a truncated file; null if it is whole, or unknown. */
 export async function truncationOf(job: LookedAt): Promise<string | null> {
   const { container, sizeBytes } = job.probe;
-  const missing = await missingEnd(job.input, container, sizeBytes);
+  const local = { path: job.input, demuxer: container.demuxer, sizeBytes };
+  const reading = { signal: job.signal, charge: job.tools.meter };
+  const missing = await readFileApart('missingEnd', local, reading);
   if (missing !== null) return `${missing}${await missingSeconds(job)}`;
   if (container.demuxer !== 'flv') return null;
   const said = await flvEnd(job.input, sizeBytes);

@@ -8,10 +8,11 @@ import { type Admit, tooLarge } from 'soundpost-outbound/exchange';
 import { MediaFailure } from './failure.ts';
 import { type Probe, probe } from './probe.ts';
 import type { LocalSource, SourceRequest } from './source-request.ts';
+import type { Described } from './streams/description.ts';
 import type { StreamKind } from './streams/detect.ts';
 import { fetchSegments, requirePlaylistSize, type StreamContext } from './streams/fetch.ts';
 import { JoinedFile } from './streams/join/join.ts';
-import { isSameRendition, openStream } from './streams/open.ts';
+import { openStream } from './streams/open.ts';
 import type { Presentation } from './streams/presentation.ts';
 import { CLOCK_TOLERANCE_SECONDS } from './timeline.ts';
 
@@ -50,7 +51,7 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
   const { outbound, maxInputBytes, signal, workspace, outputs, logger, admitStreamRequest } = request;
   const folder = join(workspace, 'segments');
   requirePlaylistSize((await stat(playlist.path)).size);
-  const text = await readFile(playlist.path, 'utf8');
+  const bytes = await readFile(playlist.path);
   await rm(playlist.path);
   await mkdir(folder, { mode: 0o700 });
   try {
@@ -58,6 +59,7 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
       const stream: StreamContext = {
         folder,
         signal,
+        reading: { signal, charge: request.tools.meter },
         makeRoom: roomBySteps(request),
         isFetchFailure: (error) => error instanceof OutboundFailed || error instanceof OutboundRefused,
         async fetch({ isSegment = false, ...piece }, take) {
@@ -66,9 +68,10 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
           return fetch({ ...piece, admit }, take);
         },
       };
-      const description = { ...playlist, text };
-      const { content, isTrack } = await openStream(description, outputs[0]?.track, stream);
-      const fetched = { isTrack, elsewhere: await transcriptsElsewhere(outputs, description) };
+      const { kind, url } = playlist;
+      const asked = outputs.length === 0 ? [undefined] : outputs.map(({ track }) => track);
+      const { content, isTrack, held } = await openStream({ kind, url, bytes, asked }, stream);
+      const fetched = { isTrack, elsewhere: transcriptsElsewhere(outputs, held) };
       if ('fileUrl' in content) {
         requireTls(content.fileUrl, playlist);
         return { ...content, ...fetched };
@@ -98,22 +101,13 @@ function requireTls(url: string, playlist: Playlist): void {
  * @returns names of the transcripts whose track is in another one: only these fail
  * @throws {MediaFailure} when another output's track is
  */
-async function transcriptsElsewhere(
-  [first, ...others]: readonly NamedOutput[],
-  description: Parameters<typeof isSameRendition>[0],
-): Promise<string[]> {
-  const track = first?.track;
+function transcriptsElsewhere(outputs: readonly NamedOutput[], held: Described['held']): string[] {
   const elsewhere: string[] = [];
-  for (const output of others) {
-    const isTranscript = output.format === 'transcript';
-    const isHeld =
-      output.track === track ||
-      (await isSameRendition(description, track, output.track).catch((error: unknown) => {
-        if (isTranscript && error instanceof MediaFailure) return false;
-        throw error;
-      }));
-    if (isHeld) continue;
-    if (!isTranscript) {
+  for (const [nth, output] of outputs.entries()) {
+    const isHeld = held[nth];
+    if (isHeld === true) continue;
+    if (output.format !== 'transcript') {
+      if (typeof isHeld === 'object') throw new MediaFailure(isHeld.code, isHeld.details);
       throw new MediaFailure(
         'EXTRACTION_FAILED',
         'of an HLS or DASH stream a job takes one audio track; ask for the same track in all outputs',
@@ -138,7 +132,7 @@ async function joinSegments(
   try {
     let doneSeconds = 0;
     await fetchSegments(stream, segments, async (segment, file, init) => {
-      await joined.append(segment, file, init);
+      await joined.append({ segment, init, reading: stream.reading }, file);
       if (joined.sizeBytes > maxInputBytes) throw tooLarge();
       doneSeconds += secondsOf([segment]);
       onProgress?.(durationSeconds > 0 ? doneSeconds / durationSeconds : 0);

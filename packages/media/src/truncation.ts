@@ -4,27 +4,38 @@
  * what is around them is often wrong, and proves nothing.
  */
 import { type FileHandle, open } from 'node:fs/promises';
+import { NotInPlace } from './reading/in-place.ts';
 import type { Container } from './sniff.ts';
 import { elementHeader, IDS, MAX_ELEMENT_HEADER_BYTES } from './sparse/matroska/elements.ts';
 import { UnsupportedLayout } from './sparse/mp4/boxes.ts';
 import { withFragments } from './sparse/mp4/fragment-runs.ts';
 import { readTracks } from './sparse/mp4/tracks.ts';
 
-/** @returns the least that is missing, for callers; null if nothing is, or it is unknown. */
+export interface LocalFile {
+  readonly path: string;
+  /** {@link Container.demuxer} */
+  readonly demuxer: Container['demuxer'];
+  readonly sizeBytes: number;
+}
+
+/**
+ * @param mostBytes of a movie box that is read; default as many as are read at all
+ * @returns the least that is missing, for callers; null if nothing is, or it is unknown
+ * @throws {NotInPlace} for a larger one
+ */
 export async function missingEnd(
-  path: string,
-  { demuxer }: Container,
-  sizeBytes: number,
+  { path, demuxer, sizeBytes }: LocalFile,
+  mostBytes?: number,
 ): Promise<string | null> {
   const find = FINDERS[demuxer];
   if (find === undefined) return null;
   await using file = await open(path);
-  const missing = (await find(file, sizeBytes)) - sizeBytes;
+  const missing = (await find(file, sizeBytes, mostBytes)) - sizeBytes;
   return missing > 0 ? `the file is truncated: ${missing} bytes are missing at its end` : null;
 }
 
 /** @returns where the sound ends, 0 if the file does not say. */
-type EndFinder = (file: FileHandle, sizeBytes: number) => Promise<number>;
+type EndFinder = (file: FileHandle, sizeBytes: number, mostBytes?: number) => Promise<number>;
 
 const FINDERS: Readonly<Record<string, EndFinder>> = {
   mov: endOfMovie,
@@ -38,31 +49,51 @@ const FINDERS: Readonly<Record<string, EndFinder>> = {
 };
 
 /** A movie box is in memory while it is read. */
-export const MAX_MOVIE_BYTES = 64 * 1024 * 1024;
+const MAX_MOVIE_BYTES = 64 * 1024 * 1024;
 
-async function endOfMovie(file: FileHandle, sizeBytes: number): Promise<number> {
-  let movie: Buffer | undefined;
-  let fragment: { at: number; payload: Buffer } | undefined;
+/**
+ * @returns its payload; undefined where it is larger than is read
+ * @throws {NotInPlace} where it is larger than `mostBytes`
+ */
+export async function movieBox(
+  file: FileHandle,
+  { at, end }: { readonly at: number; readonly end: number },
+  mostBytes = MAX_MOVIE_BYTES,
+): Promise<Buffer | undefined> {
+  if (end - at > MAX_MOVIE_BYTES) return undefined;
+  if (end - at > mostBytes) throw new NotInPlace();
+  return bytesAt(file, at + 8, end - at - 8);
+}
+
+async function endOfMovie(file: FileHandle, sizeBytes: number, mostBytes?: number): Promise<number> {
+  let movie: { at: number; end: number } | undefined;
+  let fragment: { at: number; end: number } | undefined;
   let mediaEnd = 0;
   for await (const { type, at, end } of topLevelBoxes(file, sizeBytes)) {
     if (type === 'mdat') mediaEnd = end;
     if (type !== 'moov' && type !== 'moof') continue;
     if (end > sizeBytes) return end;
-    if (end - at > MAX_MOVIE_BYTES) continue;
-    const payload = await bytesAt(file, at + 8, end - at - 8);
-    if (type === 'moov') movie = payload;
+    if (type === 'moov') movie = { at, end };
     // Only in the last fragment can samples be missing.
-    else fragment = { at, payload };
+    else fragment = { at, end };
   }
-  return (movie && endOfSamples(movie, fragment)) ?? mediaEnd;
+  const header = movie && (await movieBox(file, movie, mostBytes));
+  const payload = fragment && (await movieBox(file, fragment, mostBytes));
+  if (header === undefined) return mediaEnd;
+  const last = fragment && payload && { at: fragment.at, payload };
+  return endOfSamples(header, last) ?? mediaEnd;
 }
+
+/** Six hours in fragments of a fifth of a second, of up to four boxes each. */
+const MAX_BOXES = 400_000;
 
 /** ISO/IEC 14496-12 section 4.2: size and type; size 1: 64 bits follow, 0: to the file's end. */
 export async function* topLevelBoxes(
   file: FileHandle,
   sizeBytes: number,
 ): AsyncGenerator<{ type: string; at: number; end: number }> {
-  for (let at = 0; at + 8 <= sizeBytes; ) {
+  let boxes = 0;
+  for (let at = 0; at + 8 <= sizeBytes && boxes < MAX_BOXES; boxes += 1) {
     const head = await bytesAt(file, at, 16);
     const short = head.readUInt32BE(0);
     const size = short === 1 && head.length === 16 ? Number(head.readBigUInt64BE(8)) : short;
@@ -73,7 +104,10 @@ export async function* topLevelBoxes(
 }
 
 /** @returns undefined when the index is not laid out as we know it */
-function endOfSamples(movie: Buffer, fragment?: { at: number; payload: Buffer }): number | undefined {
+function endOfSamples(
+  movie: Buffer,
+  fragment: { at: number; payload: Buffer } | undefined,
+): number | undefined {
   try {
     const tracks = readTracks(movie);
     const all = fragment === undefined ? tracks : withFragments(tracks, movie, [fragment]);
@@ -163,11 +197,14 @@ const WAVE64: Chunks = {
   isSamples: (header) => startsWith(header, 'data'),
 };
 
+/** More than a day in clusters of five seconds, and what is between them; chunks are fewer. */
+const MAX_ELEMENTS = 100_000;
+
 async function endOfChunks(file: FileHandle, sizeBytes: number, chunks: Chunks): Promise<number> {
   let end = 0;
   let large: number | undefined;
   let at = chunks.startsAt;
-  while (at + chunks.headerBytes <= sizeBytes) {
+  for (let count = 0; at + chunks.headerBytes <= sizeBytes && count < MAX_ELEMENTS; count += 1) {
     const header = await bytesAt(file, at, chunks.headerBytes);
     if (startsWith(header, 'ds64')) large = Number((await bytesAt(file, at + 16, 8)).readBigUInt64LE());
     const length = chunks.lengthOf(header, large);
@@ -193,9 +230,6 @@ async function endOfAsf(file: FileHandle): Promise<number> {
   if (isBroadcast || data.length < 24 || !startsWith(data, DATA_OBJECT.toString('latin1'))) return 0;
   return dataAt + Number(data.readBigUInt64LE(16));
 }
-
-/** More than a day in clusters of five seconds, and what is between them. */
-const MAX_ELEMENTS = 100_000;
 
 /** RFC 9559: clusters have the blocks; a live recording gives the size of none. */
 async function endOfClusters(file: FileHandle, sizeBytes: number): Promise<number> {

@@ -2,8 +2,16 @@
 import { createDecipheriv, type Decipheriv } from 'node:crypto';
 import { open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type Reading, readApart } from '../reading/reader.ts';
 import { needsHeader } from './join/join.ts';
-import { type Piece, type Resource, type Segment, unusable } from './presentation.ts';
+import {
+  MAX_INIT_BYTES,
+  type Piece,
+  type Presentation,
+  type Resource,
+  type Segment,
+  unusable,
+} from './presentation.ts';
 
 /** Requests through the guard, within limits, with retries: packages/outbound/src/pieces.ts. */
 type FetchPiece = <T>(
@@ -19,6 +27,8 @@ export interface StreamContext {
   readonly fetch: FetchPiece;
   /** Whether an error is one of `fetch`: of the other side, or of the guard. */
   readonly isFetchFailure: (error: unknown) => boolean;
+  /** For what it is described by. */
+  readonly reading: Reading;
   /** A folder for segments in progress; it exists. */
   readonly folder: string;
   readonly signal: AbortSignal;
@@ -27,23 +37,23 @@ export interface StreamContext {
 }
 
 const MIB = 1024 * 1024;
-/** 20,000 segments with addresses of 300 characters. */
+/** 10,000 segments with addresses of 700 characters. */
 const MAX_PLAYLIST_BYTES = 8 * MIB;
-const MAX_INIT_BYTES = MIB;
 const KEY_BYTES = 16;
 
 /** Half as many as for parts of a file: each segment stays on disk until earlier ones are done. */
 const SEGMENTS_AT_ONCE = 8;
 
-/** The text of a playlist, and its address. @throws as {@link FetchPiece} */
-export function fetchText(
-  { fetch, signal }: StreamContext,
+/** The segments of a media playlist. @throws {MediaFailure}; as {@link FetchPiece} */
+export async function fetchPlaylist(
+  { fetch, signal, reading }: StreamContext,
   url: string,
-): Promise<{ readonly url: string; readonly text: string }> {
-  return fetch({ url, maxBytes: MAX_PLAYLIST_BYTES, signal }, async (answer) => ({
+): Promise<Presentation> {
+  const playlist = await fetch({ url, maxBytes: MAX_PLAYLIST_BYTES, signal }, async (answer) => ({
     url: answer.url,
-    text: (await allOf(answer.bytes)).toString('utf8'),
+    bytes: await allOf(answer.bytes),
   }));
+  return readApart('playlist', playlist, playlist.bytes.length, reading);
 }
 
 /** What is small enough to be held in memory. @throws as {@link FetchPiece} */

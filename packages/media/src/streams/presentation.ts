@@ -49,8 +49,8 @@ export interface OpenedStream {
   readonly isTrack: boolean;
 }
 
-/** More are refused (decisions A8): at two seconds each, eleven hours. */
-const MAX_SEGMENTS = 20_000;
+/** More are refused (decisions A8): at two seconds each, five hours and a half. */
+const MAX_SEGMENTS = 10_000;
 
 /** @throws {MediaFailure} when there are too many */
 export function requireCount(segments: number): void {
@@ -62,7 +62,7 @@ const MAX_ADDRESS_CHARACTERS = 2_048;
 
 /**
  * The address, made absolute. If it cannot be, or is too long, the guard gets and refuses it, too
- * long ones cut: 20,000 segments could each have an address of megabytes.
+ * long ones cut: 10,000 segments could each have an address of megabytes.
  */
 export function resolved(address: string, base: string): string {
   if (address.length > MAX_ADDRESS_CHARACTERS) return address.slice(0, MAX_ADDRESS_CHARACTERS + 1);
@@ -71,6 +71,33 @@ export function resolved(address: string, base: string): string {
   // Characters outside of ASCII become nine.
   return href.length > MAX_ADDRESS_CHARACTERS ? address : href;
 }
+
+/** Of all addresses: as much again as a playlist has in which none is relative. */
+const MAX_ADDRESSES_CHARACTERS = 16 * 1024 * 1024;
+
+/**
+ * The presentation, unless its addresses take more room than any needs: a base of 2,000 characters
+ * is written once and holds for each segment.
+ * @throws {MediaFailure}
+ */
+export function requireShort(presentation: Presentation): Presentation {
+  let characters = 0;
+  let earlier: Piece | undefined;
+  for (const { url, encryption, init } of presentation.segments) {
+    characters += url.length + (encryption?.keyUrl.length ?? 0);
+    if (init !== earlier) characters += (init?.url.length ?? 0) + (init?.encryption?.keyUrl.length ?? 0);
+    earlier = init;
+  }
+  if (characters > MAX_ADDRESSES_CHARACTERS)
+    throw unusable(`the addresses of the stream have more than ${MAX_ADDRESSES_CHARACTERS} characters`);
+  return presentation;
+}
+
+/** Of a description: those behind are left out, as of a file (decisions A4). */
+export const DESCRIBED_TRACKS = 64;
+
+/** Bytes of a header of fMP4 (EXT-X-MAP); of 64 tracks it has some 100 KiB. */
+export const MAX_INIT_BYTES = 1024 * 1024;
 
 /** A playlist or manifest that is broken, or not of this kind. */
 export function unusable(details: string, options?: { readonly cause: unknown }): MediaFailure {

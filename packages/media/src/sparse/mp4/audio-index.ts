@@ -62,15 +62,16 @@ export async function readAudioIndex(source: ByteSource): Promise<AudioIndex> {
     return spans;
   };
   const audio = tracks.filter(({ handler }) => handler === 'soun');
-  const least = Math.min(...audio.map(({ samples }) => bytesOf(trackSpans(samples, boundaries))));
+  const spans = audio.map(({ samples }) => trackSpans(samples, boundaries));
+  const least = Math.min(...spans.map(bytesOf));
   if (least > MOSTLY * source.sizeBytes) throw new UnsupportedLayout('hardly anything but sound');
   return {
     lead: united(...tracks.map(leadOf)),
     audioTracks: audio.length,
     track(place) {
-      const chosen = audio[place];
+      const chosen = spans[place];
       if (chosen === undefined) throw new UnsupportedLayout(`no audio track ${place}`);
-      return trackSpans(chosen.samples, boundaries);
+      return chosen;
     },
   };
 }

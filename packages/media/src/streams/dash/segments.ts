@@ -81,13 +81,14 @@ function templated({ period, representation, baseUrl, timing, said, child }: Add
   const media = said('media');
   if (media === undefined) throw unusable('a template of the manifest has no address');
   const { id, bandwidth } = representation;
-  const address = (template: string, place?: Place): string =>
-    resolved(fillTemplate(template, { id, bandwidth, number: place?.number, time: place?.start }), baseUrl);
   const initialization = said('initialization');
   const init =
-    initialization === undefined ? initOf(child, baseUrl) : { url: address(initialization), span: undefined };
+    initialization === undefined
+      ? initOf(child, baseUrl)
+      : { url: resolved(templateOf(initialization, id, bandwidth)({}), baseUrl), span: undefined };
+  const fill = templateOf(media, id, bandwidth);
   return placesOf(period, timing, null).map((place) => ({
-    url: address(media, place),
+    url: resolved(fill({ Number: place.number, Time: place.start }), baseUrl),
     init,
     seconds: place.ticks / timing.timescale,
   }));
@@ -162,38 +163,53 @@ function timelinePlaces(timeline: Element, startNumber: number, endTicks: number
 
 // Addresses of SegmentTemplate (ISO/IEC 23009-1 section 5.3.9.4.4).
 
-interface TemplateValues {
-  readonly id: string;
-  readonly bandwidth: number;
-  /** undefined in the address of the header. */
-  readonly number: number | undefined;
-  /** Ticks. */
-  readonly time: bigint | undefined;
-}
-
-/** Of a template and its address, of which there may be 20,000: the guard accepts 2,048. */
+/** Of a template and its address, of which there may be 10,000: the guard accepts 2,048. */
 const MAX_CHARACTERS = 4_096;
 
-/** `$Number%05d$` and the like; `$$` is a `$`. @throws {MediaFailure} for bad names or length */
-function fillTemplate(template: string, { id, bandwidth, number, time }: TemplateValues): string {
-  let left = MAX_CHARACTERS - template.length;
+/** More than the standard has identifiers. */
+const MAX_IDENTIFIERS = 16;
+
+/**
+ * `$Number%05d$` and the like; `$$` is a `$`. The text is looked through once for all segments.
+ * @returns fills in a segment's number and time, in ticks; none in the address of the header. It
+ * throws {MediaFailure} for other names, or where the address is too long
+ */
+function templateOf(
+  template: string,
+  id: string,
+  bandwidth: number,
+): (values: { readonly Number?: number; readonly Time?: bigint }) => string {
   const short = (text: string): string => {
-    left -= text.length;
-    if (left < 0) throw unusable('an address of the manifest is too long');
+    if (text.length > MAX_CHARACTERS) throw unusable('an address of the manifest is too long');
     return text;
   };
-  short('');
-  const values = new Map<string, string | number | bigint | undefined>([
-    ['RepresentationID', id],
-    ['Bandwidth', bandwidth],
-    ['Number', number],
-    ['Time', time],
-  ]);
-  return template.replaceAll(/\$([^$]*)\$/g, (_all, inner: string) => {
-    if (inner === '') return '$';
-    const [, name = '', width = '0'] = /^(\w+)(?:%0(\d{1,2})d)?$/.exec(inner) ?? [];
-    const value = values.get(name);
-    if (value === undefined) throw unusable('a template of the manifest cannot be read');
-    return short(String(value).padStart(Number(width), '0'));
-  });
+  const parts: (string | { readonly name: 'Number' | 'Time'; readonly width: number })[] = [];
+  const pieces = short(template).split(/\$([^$]*)\$/);
+  for (const [nth, piece] of pieces.entries()) {
+    if (nth % 2 === 0) {
+      parts.push(piece);
+      continue;
+    }
+    const [, name = '', width = '0'] = /^(\w+)(?:%0(\d{1,2})d)?$/.exec(piece) ?? [];
+    if (name === 'Number' || name === 'Time') parts.push({ name, width: Number(width) });
+    else if (name === 'RepresentationID') parts.push(short(id.padStart(Number(width), '0')));
+    else if (name === 'Bandwidth') parts.push(String(bandwidth).padStart(Number(width), '0'));
+    else if (piece === '') parts.push('$');
+    else throw unreadable();
+  }
+  if (pieces.length > 2 * MAX_IDENTIFIERS + 1) throw unreadable();
+  const filled = (values: Parameters<ReturnType<typeof templateOf>>[0]): string =>
+    parts
+      .map((part) => {
+        if (typeof part === 'string') return part;
+        const value = values[part.name];
+        if (value === undefined) throw unreadable();
+        return String(value).padStart(part.width, '0');
+      })
+      .join('');
+  return (values) => short(filled(values));
+}
+
+function unreadable(): Error {
+  return unusable('a template of the manifest cannot be read');
 }

@@ -1,10 +1,12 @@
 /** A master playlist (RFC 8216 section 4.3.4): which playlist has the wanted audio. */
+import type { MediaFailure } from '../../failure.ts';
 import { findTrack } from '../../track-choice.ts';
-import { resolved, unsupported, unusable } from '../presentation.ts';
-import { attributesOf, type Line } from './tags.ts';
+import { DESCRIBED_TRACKS, resolved, unsupported, unusable } from '../presentation.ts';
+import { attributesOf, linesOf } from './tags.ts';
 
 interface Variant {
-  readonly url: string;
+  /** As written. */
+  readonly uri: string;
   /** Peak bits a second. */
   readonly bandwidth: number;
   /** The group of its audio renditions. */
@@ -13,8 +15,8 @@ interface Variant {
 
 interface AudioRendition {
   readonly group: string;
-  /** undefined: in the playlists of the variants themselves. */
-  readonly url: string | undefined;
+  /** As written; undefined: in the playlists of the variants themselves. */
+  readonly uri: string | undefined;
   readonly name: string;
   readonly language: string | null;
   readonly isDefault: boolean;
@@ -31,71 +33,77 @@ interface ChosenPlaylist {
 /** Of renditions, in an error. */
 const SHOWN = 20;
 
-export function isMaster(lines: readonly Line[]): boolean {
-  return lines.some((line) => 'tag' in line && line.tag === 'EXT-X-STREAM-INF');
-}
-
 /**
  * The highest variant with audio renditions, since audio costs little beside pictures; without such
  * variants the lowest one, since its pictures are fetched too.
- * @param asked an index or a language, as in a request
- * @throws {MediaFailure} EXTRACTION_FAILED, listing the renditions, when there is no such one
+ * @param text of the playlist, read once for any number of tracks
+ * @param base its address
+ * @returns chooses by an index or a language, as in a request; it throws {MediaFailure}
+ * EXTRACTION_FAILED, listing the renditions, when there is no such one
+ * @throws {MediaFailure} when there is nothing to choose from
  */
-export function choosePlaylist(
-  lines: readonly Line[],
+export function readMaster(
+  text: string,
   base: string,
-  asked: number | string | undefined,
-): ChosenPlaylist {
-  const variants = variantsOf(lines, base).toSorted((a, b) => a.bandwidth - b.bandwidth);
-  const renditions = renditionsOf(lines, base);
+): (asked: number | string | undefined) => ChosenPlaylist {
+  const { variants, renditions } = entriesOf(text);
+  variants.sort((a, b) => a.bandwidth - b.bandwidth);
   const [lowest] = variants;
   if (lowest === undefined) throw unusable('the playlist names no stream');
   const groups = new Set(renditions.map(({ group }) => group));
   const best = variants.findLast(({ audio }) => audio !== undefined && groups.has(audio));
-  if (best === undefined) return { url: lowest.url, isTrack: false };
-  const group = renditions.filter((rendition) => rendition.group === best.audio);
-  const rendition = findTrack(group, asked);
-  if (rendition === undefined) {
-    const known = group
-      .slice(0, SHOWN)
-      .map(({ name, language }, nth) => `${nth}: ${language ?? 'no language'}, ${name}`);
-    throw unsupported(`no audio track ${asked}; the stream has ${known.join('; ')}`);
+  if (best === undefined) return () => ({ url: resolved(lowest.uri, base), isTrack: false });
+  const group = renditions.filter((rendition) => rendition.group === best.audio).slice(0, DESCRIBED_TRACKS);
+  // At most one of them is the rendition itself.
+  const beside = new Set<string>();
+  for (const { audio, uri } of variants) {
+    if (audio === best.audio && beside.size < 2) beside.add(resolved(uri, base));
   }
-  const beside = variants.filter(({ audio, url }) => audio === best.audio && url !== rendition.url);
-  if (rendition.url === undefined) return { url: (beside[0] ?? lowest).url, isTrack: true };
-  return { url: rendition.url, isTrack: true, picturesUrl: beside[0]?.url };
+  return (asked) => {
+    const rendition = findTrack(group, asked);
+    if (rendition === undefined) throw noSuchTrack(group, asked);
+    const { uri } = rendition;
+    const url = uri === undefined ? undefined : resolved(uri, base);
+    const [picturesUrl] = [...beside].filter((address) => address !== url);
+    if (url === undefined) return { url: picturesUrl ?? resolved(lowest.uri, base), isTrack: true };
+    return { url, isTrack: true, picturesUrl };
+  };
 }
 
-function variantsOf(lines: readonly Line[], base: string): Variant[] {
-  return lines.flatMap((line, at): Variant[] => {
-    if (!('tag' in line) || line.tag !== 'EXT-X-STREAM-INF') return [];
-    const attributes = attributesOf(line.value);
-    const next = lines[at + 1];
-    if (next === undefined || !('uri' in next)) throw unusable('a variant of the playlist has no address');
-    return [
-      {
-        url: resolved(next.uri, base),
-        bandwidth: Number(attributes.get('BANDWIDTH') ?? Number.NaN) || 0,
-        audio: attributes.get('AUDIO'),
-      },
-    ];
-  });
+function noSuchTrack(group: readonly AudioRendition[], asked: number | string | undefined): MediaFailure {
+  const known = group
+    .slice(0, SHOWN)
+    .map(({ name, language }, nth) => `${nth}: ${language ?? 'no language'}, ${name}`);
+  return unsupported(`no audio track ${asked}; the stream has ${known.join('; ')}`);
 }
 
 /** A group's renditions in order; duplicates, as for several languages of a name, remain. */
-function renditionsOf(lines: readonly Line[], base: string): AudioRendition[] {
-  return lines.flatMap((line): AudioRendition[] => {
-    if (!('tag' in line) || line.tag !== 'EXT-X-MEDIA') return [];
-    const attributes = attributesOf(line.value);
-    return attributes.get('TYPE') === 'AUDIO' ? [renditionOf(attributes, base)] : [];
-  });
+function entriesOf(text: string): { variants: Variant[]; renditions: AudioRendition[] } {
+  const variants: Variant[] = [];
+  const renditions: AudioRendition[] = [];
+  let variant: ReturnType<typeof attributesOf> | undefined;
+  const noAddress = (): MediaFailure => unusable('a variant of the playlist has no address');
+  for (const line of linesOf(text)) {
+    if (variant !== undefined) {
+      if (!('uri' in line)) throw noAddress();
+      const bandwidth = Number(variant.get('BANDWIDTH') ?? Number.NaN) || 0;
+      variants.push({ uri: line.uri, bandwidth, audio: variant.get('AUDIO') });
+      variant = undefined;
+    } else if ('tag' in line && line.tag === 'EXT-X-STREAM-INF') {
+      variant = attributesOf(line.value);
+    } else if ('tag' in line && line.tag === 'EXT-X-MEDIA') {
+      const attributes = attributesOf(line.value);
+      if (attributes.get('TYPE') === 'AUDIO') renditions.push(renditionOf(attributes));
+    }
+  }
+  if (variant !== undefined) throw noAddress();
+  return { variants, renditions };
 }
 
-function renditionOf(attributes: ReturnType<typeof attributesOf>, base: string): AudioRendition {
-  const uri = attributes.get('URI');
+function renditionOf(attributes: ReturnType<typeof attributesOf>): AudioRendition {
   return {
     group: attributes.get('GROUP-ID') ?? '',
-    url: uri === undefined ? undefined : resolved(uri, base),
+    uri: attributes.get('URI'),
     name: shown(attributes.get('NAME') ?? 'no name'),
     language: attributes.get('LANGUAGE') ?? null,
     isDefault: attributes.get('DEFAULT') === 'YES',

@@ -5,12 +5,13 @@ import {
   type Presentation,
   protectionName,
   requireCount,
+  requireShort,
   resolved,
   type Segment,
   unsupported,
   unusable,
 } from '../presentation.ts';
-import { addressOf, attributesOf, byteRange, type Line } from './tags.ts';
+import { addressOf, attributesOf, byteRange, linesOf, tagsOf } from './tags.ts';
 
 /** A key as a tag gives it; the IV of a segment may follow from its number. */
 interface Key {
@@ -37,12 +38,13 @@ interface Reading {
 }
 
 /**
- * @param base the playlist's address
+ * @param text of the playlist, @param base its address
  * @throws {MediaFailure} EXTRACTION_FAILED `live stream`; INVALID_VIDEO `encrypted`, or if
  * unreadable
  */
-export function parseMedia(lines: readonly Line[], base: string): Presentation {
-  const tags = new Set(lines.flatMap((line) => ('tag' in line ? [line.tag] : [])));
+export function parseMedia(text: string, base: string): Presentation {
+  const tags = tagsOf(text);
+  if (tags.has('EXT-X-STREAM-INF')) throw unusable('the playlist leads to another one that leads on');
   if (!tags.has('EXT-X-TARGETDURATION')) throw unusable('the playlist lists files and is no stream of HLS');
   if (!tags.has('EXT-X-ENDLIST')) throw unsupported('live stream');
   const reading: Reading = {
@@ -58,12 +60,12 @@ export function parseMedia(lines: readonly Line[], base: string): Presentation {
     gapSeconds: 0,
     rangeEnd: undefined,
   };
-  for (const line of lines) {
+  for (const line of linesOf(text)) {
     if ('uri' in line) addSegment(reading, line.uri);
     else readTag(reading, line.tag, line.value);
   }
   if (reading.segments.length === 0) throw unusable('the playlist has no segments');
-  return { segments: reading.segments };
+  return requireShort({ segments: reading.segments });
 }
 
 function readTag(reading: Reading, tag: string, value: string): void {

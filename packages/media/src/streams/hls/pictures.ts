@@ -6,12 +6,10 @@
 import { deadline } from 'soundpost-base/deadline';
 import { MediaFailure } from '../../failure.ts';
 import { UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
-import { fetchBytes, fetchText, type StreamContext } from '../fetch.ts';
+import { fetchBytes, fetchPlaylist, type StreamContext } from '../fetch.ts';
 import { fragmentStartSeconds } from '../join/fragment.ts';
 import { earliestSeconds, PACKET_BYTES } from '../join/transport-packets.ts';
 import type { Presentation, Segment } from '../presentation.ts';
-import { parseMedia } from './media.ts';
-import { linesOf } from './tags.ts';
 
 /** Headers of pictures are hardly ever larger. */
 const MAX_INIT_BYTES = 64 * 1024;
@@ -50,8 +48,7 @@ async function beginningOf(
   sound: Segment,
   context: StreamContext,
 ): Promise<{ readonly firstSeconds: number; readonly seconds: number } | undefined> {
-  const playlist = await fetchText(context, url);
-  const { segments } = parseMedia(linesOf(playlist.text), playlist.url);
+  const { segments } = await fetchPlaylist(context, url);
   const [first] = segments;
   if (first === undefined || (first.init === undefined) !== (sound.init === undefined)) return undefined;
   if (first.encryption !== undefined || first.init?.encryption !== undefined) return undefined;

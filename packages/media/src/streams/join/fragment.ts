@@ -16,29 +16,32 @@ const TRUN = { offset: 0x1, firstFlags: 0x4, duration: 0x100, size: 0x200, flags
 
 const MAX_32 = 0xffff_ffff;
 
-/** A fragment's samples of one track. */
-interface TrackRun {
+/** A fragment's samples of one track. Places are positions in the box's payload. */
+export interface TrackRun {
   readonly track: number;
   /** When its first sample plays, in ticks of the track; undefined if not given. */
   readonly startTicks: number | undefined;
   /** How long after that it is shown, ticks: pictures are not decoded in order. */
   readonly offsetTicks: number;
-  /** @param defaultTicks of a sample, by the movie's header */
-  lengthTicks(defaultTicks: number): number;
-  setStart(ticks: number): void;
-  setTrack(track: number): void;
-  /** Moves the base of sample offsets, if the fragment has one. */
-  moveBase(bytes: number): void;
+  /** Length of the samples whose length is given, and how many others there are. */
+  readonly knownTicks: number;
+  readonly otherSamples: number;
+  /** The base of sample offsets, if the fragment has one. */
+  readonly base: number | undefined;
+  readonly tfhdAt: number;
+  readonly tfdtAt: number;
+  /** Whether its time has 64 bits. */
+  readonly isLong: boolean;
 }
 
 /** @param moof the payload of the box. @throws UnsupportedLayout */
 export function runsOf(moof: Uint8Array): TrackRun[] {
   return childrenOf(moof)
     .filter(({ type }) => type === 'traf')
-    .map(({ payload }) => runOf(childrenOf(payload)));
+    .map(({ payload }) => runOf(childrenOf(payload), moof.byteOffset));
 }
 
-function runOf(traf: readonly Box[]): TrackRun {
+function runOf(traf: readonly Box[], moofAt: number): TrackRun {
   const tfhd = requiredBox(traf, 'tfhd');
   const fields = new Fields(tfhd);
   const flags = fields.unsigned32();
@@ -48,25 +51,41 @@ function runOf(traf: readonly Box[]): TrackRun {
   const ownTicks = flags & TFHD.duration ? fields.unsigned32() : undefined;
   const tfdt = onlyBox(traf, 'tfdt');
   const isLong = tfdt?.payload[0] === 1;
+  const truns = traf.filter(({ type }) => type === 'trun');
+  const lengths = truns.map((trun) => lengthOf(trun, ownTicks));
   return {
     track,
     startTicks: tfdt && startOf(tfdt, isLong),
-    offsetTicks: offsetOf(traf.find(({ type }) => type === 'trun')),
-    lengthTicks: (defaultTicks) =>
-      traf
-        .filter(({ type }) => type === 'trun')
-        .reduce((sum, trun) => sum + lengthOf(trun, ownTicks ?? defaultTicks), 0),
-    setStart(ticks) {
-      if (tfdt === undefined) return;
-      if (isLong) viewOf(tfdt.payload).setBigUint64(4, BigInt(ticks));
-      else if (ticks > MAX_32) throw new UnsupportedLayout('a time beyond what its box can hold');
-      else viewOf(tfdt.payload).setUint32(4, ticks);
-    },
-    setTrack: (number) => viewOf(tfhd.payload).setUint32(4, number),
-    moveBase(bytes) {
-      if (base !== undefined) viewOf(tfhd.payload).setBigUint64(8, BigInt(Math.max(0, base + bytes)));
-    },
+    offsetTicks: offsetOf(truns[0]),
+    knownTicks: lengths.reduce((sum, { knownTicks }) => sum + knownTicks, 0),
+    otherSamples: lengths.reduce((sum, { otherSamples }) => sum + otherSamples, 0),
+    base,
+    tfhdAt: tfhd.payload.byteOffset - moofAt,
+    tfdtAt: (tfdt?.payload.byteOffset ?? 0) - moofAt,
+    isLong,
   };
+}
+
+/** @param defaultTicks of a sample, by the movie's header */
+export function lengthTicks({ knownTicks, otherSamples }: TrackRun, defaultTicks: number): number {
+  return knownTicks + otherSamples * defaultTicks;
+}
+
+/** @param moof the payload of the box that the run is in. @throws UnsupportedLayout */
+export function setStart(moof: Uint8Array, run: TrackRun, ticks: number): void {
+  if (run.startTicks === undefined) return;
+  if (run.isLong) viewOf(moof).setBigUint64(run.tfdtAt + 4, BigInt(ticks));
+  else if (ticks > MAX_32) throw new UnsupportedLayout('a time beyond what its box can hold');
+  else viewOf(moof).setUint32(run.tfdtAt + 4, ticks);
+}
+
+export function setTrack(moof: Uint8Array, { tfhdAt }: TrackRun, number: number): void {
+  viewOf(moof).setUint32(tfhdAt + 4, number);
+}
+
+/** Moves the base of sample offsets, if the fragment has one. */
+export function moveBase(moof: Uint8Array, { base, tfhdAt }: TrackRun, bytes: number): void {
+  if (base !== undefined) viewOf(moof).setBigUint64(tfhdAt + 8, BigInt(Math.max(0, base + bytes)));
 }
 
 function startOf(tfdt: Box, isLong: boolean): number {
@@ -87,21 +106,26 @@ function offsetOf(trun: Box | undefined): number {
   return trun.payload[0] === 0 ? fields.unsigned32() : fields.signed32();
 }
 
-function lengthOf(trun: Box, sampleTicks: number): number {
+/** @param ownTicks of a sample, by the fragment's own header */
+function lengthOf(trun: Box, ownTicks: number | undefined): Pick<TrackRun, 'knownTicks' | 'otherSamples'> {
   const fields = new Fields(trun);
   const flags = fields.unsigned32();
   const samples = fields.unsigned32();
-  if ((flags & TRUN.duration) === 0) return samples * sampleTicks;
+  if ((flags & TRUN.duration) === 0) {
+    return ownTicks === undefined
+      ? { knownTicks: 0, otherSamples: samples }
+      : { knownTicks: samples * ownTicks, otherSamples: 0 };
+  }
   if (flags & TRUN.offset) fields.unsigned32();
   if (flags & TRUN.firstFlags) fields.unsigned32();
   const others = [TRUN.size, TRUN.flags, TRUN.composition].filter((flag) => flags & flag).length;
-  let ticks = 0;
+  let knownTicks = 0;
   // A box that is too short throws: the number of samples is not trusted.
   for (let sample = 0; sample < samples; sample += 1) {
-    ticks += fields.unsigned32();
+    knownTicks += fields.unsigned32();
     for (let other = 0; other < others; other += 1) fields.unsigned32();
   }
-  return ticks;
+  return { knownTicks, otherSamples: 0 };
 }
 
 /** Of a fragment's box, most of which may be missing. */

@@ -1,13 +1,10 @@
 /** fMP4: one header and the fragments of all segments, on one clock. */
+import { type Reading, readApart } from '../../reading/reader.ts';
 import { boxHeader, MAX_HEADER_BYTES, UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
-import { type Segment, unusable } from '../presentation.ts';
-import { runsOf } from './fragment.ts';
-import { matchTracks, readMovie } from './movie.ts';
+import { MAX_INIT_BYTES, type Segment, unusable } from '../presentation.ts';
+import { lengthTicks, moveBase, setStart, setTrack, type TrackRun } from './fragment.ts';
+import { type Movie, matchTracks, type TrackNumbers } from './movie.ts';
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
-
-type Movie = ReturnType<typeof readMovie>;
-
-type TrackRun = ReturnType<typeof runsOf>[number];
 
 interface FileBox {
   readonly type: string;
@@ -20,15 +17,20 @@ type Within = 'nothing' | 'fragment' | 'fragment not shown';
 
 const HEADER = new Set(['ftyp', 'moov']);
 
-/** Of a fragment's box, and of a whole header inside a segment. */
-const MAX_BOX_BYTES = 16 * 1024 * 1024;
-/** More than any program writes. */
-const MAX_BOXES = 100_000;
+/** Of a fragment's box: two hours of sound in one. */
+const MAX_FRAGMENT_BYTES = 4 * 1024 * 1024;
+/** Of all segments: six hours in chunks of a fifth of a second, of up to four boxes each. */
+const MAX_BOXES = 400_000;
+/** Read at a time to find boxes, which may lie close together. */
+const WINDOW_BYTES = 4096;
 
 export class FragmentJoiner implements Joiner {
   #movie: Movie | undefined;
   #header: Uint8Array | undefined;
-  #numbers: ReturnType<typeof matchTracks> = new Map();
+  /** Of the headers so far, as long as somebody holds them: streams alternate two. */
+  readonly #known = new WeakMap<Uint8Array, TrackNumbers>();
+  #boxes = 0;
+  #numbers: TrackNumbers = new Map();
   /** Added to segments' timestamps, seconds; undefined after a break until a fragment has some. */
   #shiftSeconds: number | undefined = 0;
   /** How far before its time 0 the first stretch should begin, which an edit list may delay. */
@@ -61,23 +63,30 @@ export class FragmentJoiner implements Joiner {
 
   async #append(part: Part, output: Output): Promise<void> {
     const { segment, file, sizeBytes, init } = part;
-    if (init !== undefined) await this.#useHeader(init, output);
+    const useHeader = (header: Uint8Array) => this.#useHeader(header, part.reading, output);
+    if (init !== undefined) await useHeader(init);
     if (segment.breaksClock) this.#breakClock(segment);
     let within: Within = 'nothing';
-    let header = Buffer.alloc(0);
+    let header: Header = new Map();
     for await (const box of boxesOf(file, sizeBytes)) {
+      this.#count();
       if (box.type === 'moof') {
-        if (header.length > 0) await this.#useHeader(header, output);
-        header = Buffer.alloc(0);
+        if (header.size > 0) await useHeader(Buffer.concat([...header.values()]));
+        header = new Map();
         within = await this.#addFragment(part, box, output);
       } else if (within !== 'nothing') {
         // Nothing may come between a fragment and its data, or be missing there.
         if (within === 'fragment') await copy(file, box.start, box.end, output);
         if (box.type === 'mdat') within = 'nothing';
       } else {
-        header = await withHeaderBox(header, file, box);
+        await addHeaderBox(header, file, box);
       }
     }
+  }
+
+  #count(): void {
+    this.#boxes += 1;
+    if (this.#boxes > MAX_BOXES) throw new UnsupportedLayout(`more than ${MAX_BOXES} boxes`);
   }
 
   #breakClock({ mediaZeroSeconds, gapSeconds = 0 }: Segment): void {
@@ -87,29 +96,34 @@ export class FragmentJoiner implements Joiner {
     this.#shiftSeconds = mediaZeroSeconds ?? (isFirst ? 0 : undefined);
   }
 
-  async #useHeader(header: Uint8Array, output: Output): Promise<void> {
-    if (this.#header !== undefined && Buffer.from(this.#header).equals(header)) return;
+  async #useHeader(header: Uint8Array, reading: Reading, output: Output): Promise<void> {
+    if (this.#header !== undefined && Buffer.compare(this.#header, header) === 0) return;
+    const known = this.#known.get(header);
+    const movie = known ?? (await readApart('movieHeader', header, header.length, reading));
     this.#header = header;
-    const movie = readMovie(header);
-    if (this.#movie !== undefined) {
+    if (!('tracks' in movie)) {
+      this.#numbers = movie;
+    } else if (this.#movie === undefined) {
+      this.#movie = movie;
+      await output.write(movie.bytes);
+    } else {
       this.#numbers = matchTracks(this.#movie, movie);
-      return;
     }
-    this.#movie = movie;
-    await output.write(movie.bytes);
+    this.#known.set(header, this.#numbers);
   }
 
-  async #addFragment({ segment, file }: Part, box: FileBox, output: Output): Promise<Within> {
-    const moof = await readBox(file, box);
-    const runs = runsOf(moof.subarray(boxHeader(moof).headerBytes));
+  async #addFragment({ segment, file, reading }: Part, box: FileBox, output: Output): Promise<Within> {
+    const whole = await readBox(file, box, MAX_FRAGMENT_BYTES);
+    const moof = whole.subarray(boxHeader(whole).headerBytes);
+    const runs = await readApart('fragment', moof, moof.length, reading);
     if (!runs.some((run) => this.#isShown(run, segment))) return 'fragment not shown';
     // A position in a fragment is one of its own file.
     const movedBytes = this.#writtenBytes - (segment.span?.start ?? 0) - box.start;
     for (const run of runs) {
-      run.moveBase(movedBytes);
-      this.#place(run);
+      moveBase(moof, run, movedBytes);
+      this.#place(moof, run);
     }
-    await output.write(moof);
+    await output.write(whole);
     return 'fragment';
   }
 
@@ -117,7 +131,7 @@ export class FragmentJoiner implements Joiner {
   #isShown(run: TrackRun, { shown }: Segment): boolean {
     if (shown === undefined || run.startTicks === undefined) return true;
     const { timescale, sampleTicks } = this.#trackOf(run);
-    const middleSeconds = (run.startTicks + run.lengthTicks(sampleTicks) / 2) / timescale;
+    const middleSeconds = (run.startTicks + lengthTicks(run, sampleTicks) / 2) / timescale;
     return middleSeconds >= shown.startSeconds && middleSeconds < shown.endSeconds;
   }
 
@@ -130,9 +144,9 @@ export class FragmentJoiner implements Joiner {
   }
 
   /** Puts a run on the clock of the joined file. */
-  #place(run: TrackRun): void {
+  #place(moof: Uint8Array, run: TrackRun): void {
     const track = this.#trackOf(run);
-    run.setTrack(track.id);
+    setTrack(moof, run, track.id);
     if (run.startTicks === undefined) return;
     const ownSeconds = run.startTicks / track.timescale;
     this.#shiftSeconds ??= this.#endSeconds + this.#gapSeconds - ownSeconds;
@@ -142,42 +156,42 @@ export class FragmentJoiner implements Joiner {
       this.#shiftSeconds = -ownSeconds;
     }
     const startTicks = Math.max(0, run.startTicks + Math.round(this.#shiftSeconds * track.timescale));
-    run.setStart(startTicks);
+    setStart(moof, run, startTicks);
     const decodedSeconds = startTicks / track.timescale;
     const shownSeconds = decodedSeconds + run.offsetTicks / track.timescale + track.editSeconds;
     const startSeconds = Math.max(0, shownSeconds - this.#earlySeconds);
     this.#startSeconds = Math.min(this.#startSeconds ?? startSeconds, startSeconds);
-    const endSeconds = decodedSeconds + run.lengthTicks(track.sampleTicks) / track.timescale;
+    const endSeconds = decodedSeconds + lengthTicks(run, track.sampleTicks) / track.timescale;
     this.#endSeconds = Math.max(this.#endSeconds, endSeconds);
   }
 }
 
+/** The boxes of a header inside a segment, by type. */
+type Header = Map<string, Buffer>;
+
 /** Drops indexes and events before a fragment: in the joined file they are wrong or useless. */
-async function withHeaderBox(
-  header: Buffer<ArrayBuffer>,
-  file: Part['file'],
-  box: FileBox,
-): Promise<Buffer<ArrayBuffer>> {
+async function addHeaderBox(header: Header, file: Part['file'], box: FileBox): Promise<void> {
   if (box.type === 'mdat') throw unusable('a segment of the stream has sound without saying what it is');
-  if (!HEADER.has(box.type)) return header;
-  const longer = Buffer.concat([header, await readBox(file, box)]);
-  if (longer.length > MAX_BOX_BYTES) throw new UnsupportedLayout(`a header of ${longer.length} bytes`);
-  return longer;
+  if (!HEADER.has(box.type)) return;
+  if (header.has(box.type)) throw new UnsupportedLayout(`two boxes ${box.type} before a fragment`);
+  header.set(box.type, await readBox(file, box, MAX_INIT_BYTES));
 }
 
 async function* boxesOf(file: Part['file'], sizeBytes: number): AsyncGenerator<FileBox> {
-  let boxes = 0;
+  let window: { start: number; bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
   for (let start = 0; start < sizeBytes; ) {
-    const header = boxHeader(await readAt(file, start, MAX_HEADER_BYTES));
+    if (start + MAX_HEADER_BYTES > window.start + window.bytes.length)
+      window = { start, bytes: await readAt(file, start, WINDOW_BYTES) };
+    const at = start - window.start;
+    const header = boxHeader(window.bytes.subarray(at, at + MAX_HEADER_BYTES));
     const end = header.sizeBytes === null ? sizeBytes : start + header.sizeBytes;
     if (end > sizeBytes) throw new UnsupportedLayout(`box ${header.type} goes past the end of its segment`);
-    if (++boxes > MAX_BOXES) throw new UnsupportedLayout(`more than ${MAX_BOXES} boxes`);
     yield { type: header.type, start, end };
     start = end;
   }
 }
 
-async function readBox(file: Part['file'], { type, start, end }: FileBox): Promise<Buffer> {
-  if (end - start > MAX_BOX_BYTES) throw new UnsupportedLayout(`box ${type} of ${end - start} bytes`);
+async function readBox(file: Part['file'], { type, start, end }: FileBox, maxBytes: number): Promise<Buffer> {
+  if (end - start > maxBytes) throw new UnsupportedLayout(`box ${type} of ${end - start} bytes`);
   return readAt(file, start, end - start);
 }

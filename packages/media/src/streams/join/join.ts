@@ -1,7 +1,7 @@
 /** Joins segments to one file that ffmpeg opens as any other; their bytes identify them. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { bytesSource, id3Bytes, type SniffSource, sniffContainer } from '../../sniff.ts';
-import { type Segment, unsupported, unusable } from '../presentation.ts';
+import { unsupported, unusable } from '../presentation.ts';
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
 import { earliestSeconds, flipTimestamps, PACKET_BYTES, packetsOf } from './transport-packets.ts';
 
@@ -53,12 +53,12 @@ export class JoinedFile {
     return this.#joiner?.startSeconds ?? 0;
   }
 
-  /** @param path of a segment's file; an empty one adds nothing @throws {MediaFailure} */
-  async append(segment: Segment, path: string, init: Uint8Array | undefined): Promise<void> {
+  /** @param path of the segment's file; an empty one adds nothing @throws {MediaFailure} */
+  async append(of: Pick<Part, 'segment' | 'init' | 'reading'>, path: string): Promise<void> {
     await using file = await open(path, 'r');
     const { size: sizeBytes } = await file.stat();
     if (sizeBytes === 0) return;
-    const part = { segment, file, sizeBytes, init };
+    const part = { ...of, file, sizeBytes };
     this.#joiner ??= await joinerOf(part);
     await this.#joiner.append(part, this);
   }

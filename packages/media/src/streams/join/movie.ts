@@ -1,7 +1,7 @@
 /** The tracks in an fMP4 header (ISO/IEC 14496-12): what fragments of several files must share. */
 import { encrypted } from '../../failure.ts';
 import { type Box, childrenOf, Fields, latin1, onlyBox, requiredBox } from '../../sparse/mp4/boxes.ts';
-import { unsupported, unusable } from '../presentation.ts';
+import { DESCRIBED_TRACKS, unsupported, unusable } from '../presentation.ts';
 
 interface MovieTrack {
   readonly id: number;
@@ -16,7 +16,7 @@ interface MovieTrack {
   readonly description: Buffer;
 }
 
-interface Movie {
+export interface Movie {
   /** The boxes that a file begins with. */
   readonly bytes: Buffer;
   readonly tracks: readonly MovieTrack[];
@@ -34,14 +34,26 @@ export function readMovie(header: Uint8Array): Movie {
   const moov = childrenOf(requiredBox(boxes, 'moov').payload);
   const mvex = moov.find(({ type }) => type === 'mvex');
   if (mvex === undefined) throw unusable('the MP4 of the stream is not fragmented');
-  const trex = childrenOf(mvex.payload).filter(({ type }) => type === 'trex');
   const traks = moov.filter(({ type }) => type === 'trak');
+  if (traks.length > DESCRIBED_TRACKS)
+    throw unusable(`the stream describes ${traks.length} tracks, which is more than ${DESCRIBED_TRACKS}`);
+  const sampleTicks = sampleTicksOf(mvex);
   const ticksPerSecond = timescaleOf(requiredBox(moov, 'mvhd'));
-  const tracks = traks.map(({ payload }) => readTrack(childrenOf(payload), trex, ticksPerSecond));
+  const tracks = traks.map(({ payload }) => readTrack(childrenOf(payload), sampleTicks, ticksPerSecond));
   return { bytes: Buffer.concat(['ftyp', 'moov'].map((type) => withHeader(boxes, type))), tracks };
 }
 
-function readTrack(trak: readonly Box[], trex: readonly Box[], movieTimescale: number): MovieTrack {
+/** By track, the length of a sample whose fragment does not say it; the first of two counts. */
+function sampleTicksOf(mvex: Box): Map<number, number> {
+  const trex = childrenOf(mvex.payload).filter(({ type }) => type === 'trex');
+  return new Map(trex.toReversed().map((box) => [field32(box, 4), field32(box, 12)]));
+}
+
+function readTrack(
+  trak: readonly Box[],
+  sampleTicks: ReadonlyMap<number, number>,
+  movieTimescale: number,
+): MovieTrack {
   const mdia = childrenOf(requiredBox(trak, 'mdia').payload);
   const minf = childrenOf(requiredBox(mdia, 'minf').payload);
   const description = requiredBox(childrenOf(requiredBox(minf, 'stbl').payload), 'stsd').payload;
@@ -53,13 +65,12 @@ function readTrack(trak: readonly Box[], trex: readonly Box[], movieTimescale: n
   const edts = onlyBox(trak, 'edts');
   const elst = edts && onlyBox(childrenOf(edts.payload), 'elst');
   if (timescale === 0) throw unusable('a track of the stream has no clock');
-  const defaults = trex.find((box) => field32(box, 4) === id);
   return {
     id,
     timescale,
     editSeconds: elst === undefined ? 0 : editOf(elst, timescale, movieTimescale),
     isAudio: latin1(requiredBox(mdia, 'hdlr').payload, 8) === 'soun',
-    sampleTicks: defaults === undefined ? 0 : field32(defaults, 12),
+    sampleTicks: sampleTicks.get(id) ?? 0,
     description: Buffer.from(description),
   };
 }
@@ -104,7 +115,7 @@ function withHeader(boxes: readonly Box[], type: string): Buffer {
 }
 
 /** A track's number in the later header, to its number in the first. */
-type TrackNumbers = ReadonlyMap<number, number>;
+export type TrackNumbers = ReadonlyMap<number, number>;
 
 /**
  * ffmpeg reads one header. Fragments of another one may follow if it has the same audio: timescale,

@@ -1,5 +1,6 @@
 /** What joins every kind of segment. */
 import type { FileHandle } from 'node:fs/promises';
+import type { Reading } from '../../reading/reader.ts';
 import type { Segment } from '../presentation.ts';
 
 export interface Output {
@@ -11,6 +12,8 @@ export interface Part {
   readonly file: FileHandle;
   readonly sizeBytes: number;
   readonly init: Uint8Array | undefined;
+  /** For boxes that are large. */
+  readonly reading: Reading;
 }
 
 /** Appends the segments of a kind, one after another. */

@@ -1,0 +1,64 @@
+/** What this process and the one that reads say to each other. */
+import { MediaFailure } from '../failure.ts';
+import { UnsupportedLayout } from '../sparse/mp4/boxes.ts';
+import type { ByteSource } from '../sparse/mp4/top-level.ts';
+import type { tasks } from './tasks.ts';
+
+export type Kind = keyof typeof tasks;
+
+/** What changes of a source while it is read. */
+export type SourceState = Pick<ByteSource, 'sizeBytes' | 'roundTripBytes' | 'rangeBytes'>;
+
+/** Each is answered by one {@link Reply}: what is in between is the time of one piece of work. */
+export type Order = { readonly id: number; readonly source?: SourceState } & (
+  | { readonly kind: Kind; readonly input: unknown }
+  /** What was read of the source; undefined if that does not pay. */
+  | { readonly read: unknown }
+  /** Nobody waits for it any more. */
+  | { readonly forget: true }
+);
+
+export type Reply = {
+  /** On processors, since the last reply. */
+  readonly processorSeconds: number;
+} & (
+  | { readonly ended: unknown }
+  | { readonly failed: Failure }
+  /** Bytes of the source. */
+  | { readonly wants: Want }
+);
+
+/**
+ * A piece of a serialized reply. Node puts a message together anew with each 64 KiB that come, so
+ * that one of 16 MiB takes half a second.
+ */
+export interface ReplyPart {
+  readonly bytes: Uint8Array;
+  readonly isLast: boolean;
+}
+
+export const PART_BYTES = 256 * 1024;
+
+export type Want =
+  | { readonly from: 'read'; readonly start: number; readonly end: number }
+  | { readonly from: 'readEach'; readonly spans: Parameters<ByteSource['readEach']>[0] };
+
+type Failure =
+  | { readonly name: 'MediaFailure'; readonly code: MediaFailure['code']; readonly details: string }
+  | { readonly name: string; readonly message: string };
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof MediaFailure) {
+    const { code, details } = error;
+    return { name: 'MediaFailure', code, details };
+  }
+  const { name, message } = error instanceof Error ? error : new Error(String(error));
+  return { name, message };
+}
+
+export function errorOf(failure: Failure): Error {
+  if ('code' in failure) return new MediaFailure(failure.code, failure.details);
+  const { name, message } = failure;
+  if (name === 'UnsupportedLayout') return new UnsupportedLayout(message);
+  return name === 'RangeError' ? new RangeError(message) : new Error(`${name}: ${message}`);
+}

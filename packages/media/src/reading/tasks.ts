@@ -1,0 +1,55 @@
+/**
+ * What of a stranger's bytes is read, by kind. What a task takes and returns fits in a message, so
+ * it is the same function here and in the process of its own (reader-process.ts). Each loads its
+ * parser when it is asked for the first time.
+ */
+
+import type { AudioIndex } from '../sparse/mp4/audio-index.ts';
+import { UnsupportedLayout } from '../sparse/mp4/boxes.ts';
+import type { ByteSource } from '../sparse/mp4/top-level.ts';
+import type { Description } from '../streams/description.ts';
+import type { LocalFile } from '../truncation.ts';
+
+export const tasks = {
+  /** A playlist or manifest, for all outputs of a job. */
+  async description(input: Description) {
+    return (await import('../streams/description.ts')).readDescription(input);
+  },
+  /** A playlist that one of another kind leads to. */
+  async playlist(input: Pick<Description, 'bytes' | 'url'>) {
+    return (await import('../streams/description.ts')).readPlaylist(input);
+  },
+  /** The header of fMP4. */
+  async movieHeader(header: Uint8Array) {
+    return (await import('../streams/join/movie.ts')).readMovie(header);
+  },
+  /** The payload of a fragment's box. */
+  async fragment(moof: Uint8Array) {
+    return (await import('../streams/join/fragment.ts')).runsOf(moof);
+  },
+  /** Where the sound of an MP4 lies. */
+  async movieParts(_: undefined, source: ByteSource) {
+    return partsOf(await (await import('../sparse/mp4/audio-index.ts')).readAudioIndex(source));
+  },
+  async matroskaParts(_: undefined, source: ByteSource) {
+    return partsOf(await (await import('../sparse/matroska/audio-index.ts')).readMatroskaIndex(source));
+  },
+  /** A file on the disk. */
+  async missingEnd(file: LocalFile, mostBytes?: number) {
+    return (await import('../truncation.ts')).missingEnd(file, mostBytes);
+  },
+  async encryptedStreams(file: LocalFile, mostBytes?: number) {
+    return (await import('../encryption.ts')).encryptedStreams(file, mostBytes);
+  },
+};
+
+/** Of all audio tracks: two hours of a packet each take 0.34 million. */
+const MAX_SPANS = 1_000_000;
+
+/** @throws UnsupportedLayout where there are more than are worth a message */
+function partsOf({ lead, audioTracks, track }: AudioIndex) {
+  const tracks = Array.from({ length: audioTracks }, (_, place) => track(place));
+  if ([lead, ...tracks].reduce((sum, { starts }) => sum + starts.length, 0) > MAX_SPANS)
+    throw new UnsupportedLayout(`more than ${MAX_SPANS} stretches of sound`);
+  return { lead, tracks };
+}

@@ -1,0 +1,117 @@
+/** What fMP4 segments may cost: each header is read once, and nothing grows faster than their bytes. */
+import { open, writeFile } from 'node:fs/promises';
+import { mediaFolder } from 'soundpost-testing/sources';
+import { expect, it } from 'vitest';
+import { FragmentJoiner } from '../../src/streams/join/fragments.ts';
+import { readMovie } from '../../src/streams/join/movie.ts';
+import type { Part } from '../../src/streams/join/part.ts';
+import { box, FTYP, mdat, words } from '../sparse/mp4-boxes.ts';
+
+const folder = mediaFolder();
+const charged: number[] = [];
+const reading = { signal: new AbortController().signal, charge: (seconds: number) => charged.push(seconds) };
+const segment = { url: 'http://cdn.example/1.mp4', seconds: 2, breaksClock: false };
+
+const track = (id: number): Buffer => {
+  const stsd = box('stsd', words(0, 1), box('mp4a', Buffer.alloc(28)));
+  const hdlr = box('hdlr', words(0, 0), Buffer.from('soun'), Buffer.alloc(13));
+  const mdhd = box('mdhd', words(0, 0, 0, 48_000, 0, 0));
+  return box(
+    'trak',
+    box('tkhd', words(1, 0, 0, id), Buffer.alloc(68)),
+    box('mdia', mdhd, hdlr, box('minf', box('stbl', stsd))),
+  );
+};
+
+/** @param trex how many, the first for track 1 */
+const header = (tracks: number, trex = 1, ...others: readonly Buffer[]): Buffer =>
+  Buffer.concat([
+    FTYP,
+    box(
+      'moov',
+      box('mvhd', words(0, 0, 0, 1000), Buffer.alloc(80)),
+      ...Array.from({ length: tracks }, (_, nth) => track(nth + 1)),
+      box('mvex', ...Array.from({ length: trex }, (_, nth) => box('trex', words(0, nth + 1, 1, 1024, 0, 0)))),
+      ...others,
+    ),
+  ]);
+
+const fragment = Buffer.concat([
+  box('moof', box('traf', box('tfhd', words(0, 1)), box('tfdt', words(0, 0)), box('trun', words(0, 2)))),
+  mdat(8),
+]);
+
+/** @returns how often the file was read */
+async function append(
+  joiner: FragmentJoiner,
+  bytes: Buffer,
+  init?: Buffer,
+): Promise<{ reads: number; written: Buffer }> {
+  const path = folder.at(`${crypto.randomUUID()}.mp4`);
+  await writeFile(path, bytes);
+  await using handle = await open(path);
+  let reads = 0;
+  const file = {
+    read: (...args: Parameters<typeof handle.read>) => {
+      reads += 1;
+      return handle.read(...args);
+    },
+  } as unknown as Part['file'];
+  const chunks: Uint8Array[] = [];
+  const part = { segment, file, sizeBytes: bytes.length, init, reading };
+  await joiner.append(part, { write: async (chunk) => void chunks.push(chunk) });
+  return { reads, written: Buffer.concat(chunks) };
+}
+
+const UNREADABLE = {
+  code: 'INVALID_VIDEO',
+  details: 'a segment of the stream is no fragmented MP4 that can be read',
+};
+
+it('4,000 defaults of tracks are gone through once, and the first for a track counts', () => {
+  const twice = header(1, 4_000, box('free'));
+  expect(readMovie(twice).tracks).toMatchObject([{ id: 1, sampleTicks: 1024 }]);
+});
+
+it('64 tracks are read, of 65 the number is told', () => {
+  expect(readMovie(header(64, 64)).tracks).toHaveLength(64);
+  expect(() => readMovie(header(65))).toThrow(
+    expect.objectContaining({
+      code: 'INVALID_VIDEO',
+      details: 'the stream describes 65 tracks, which is more than 64',
+    }),
+  );
+});
+
+it('two large headers that alternate are each read once', async () => {
+  const joiner = new FragmentJoiner();
+  const [one, other] = [80_000, 90_000].map((bytes) => header(1, 1, box('udta', Buffer.alloc(bytes))));
+  for (let turn = 0; turn < 20; turn += 1) {
+    const { written } = await append(joiner, fragment, turn % 2 === 0 ? one : other);
+    // The first is the joined file's.
+    expect(written).toHaveLength((turn === 0 ? (one?.length ?? 0) : 0) + fragment.length);
+  }
+  expect(charged).toHaveLength(2);
+});
+
+it('99,999 empty boxes take a read for some hundred of them', async () => {
+  const boxes = Buffer.concat(Array.from({ length: 99_999 }, () => box('free')));
+  const { reads } = await append(new FragmentJoiner(), Buffer.concat([header(1), boxes, fragment]));
+  expect(reads).toBeLessThan(300);
+});
+
+it.each([
+  ['a header above 1 MiB', header(1, 1, box('udta', Buffer.alloc(1024 * 1024)))],
+  ['two beginnings of a header', Buffer.concat([FTYP, header(1)])],
+])('%s inside a segment is refused', async (_what, bytes) => {
+  await expect(append(new FragmentJoiner(), Buffer.concat([bytes, fragment]))).rejects.toMatchObject(
+    UNREADABLE,
+  );
+});
+
+it('of all segments together a stream has no more than 400,000 boxes', async () => {
+  const joiner = new FragmentJoiner();
+  const boxes = Buffer.concat(Array.from({ length: 200_000 }, () => box('free')));
+  await append(joiner, Buffer.concat([header(1), boxes, fragment]));
+  await expect(append(joiner, boxes)).rejects.toMatchObject(UNREADABLE);
+});
