@@ -1,4 +1,4 @@
-/** The caller's key has reached one of its limits: answered 429, counted and logged in errors.ts. */
+/** The key has reached one of its limits: answered 429, counted and logged in errors.ts. */
 
 import { ServiceError } from 'soundpost-contract/errors';
 import type { KeyLimit } from 'soundpost-kit/observe/metrics/observer';
