@@ -91,7 +91,7 @@ async function servicesOf(
     streamRequests: new StreamRequests({
       redis,
       onHeld: ({ key, host }) =>
-        logger.info({ key, host, limit: 'stream-requests' }, 'a key is held back by a limit'),
+        logger.warn({ key, host, limit: 'stream_requests' }, 'a key is held back by its limit'),
     }),
     charge(tenant, seconds) {
       observer.keyCharged(tenant, seconds);
