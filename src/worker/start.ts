@@ -85,7 +85,7 @@ async function servicesOf(resources: Resources, redis: Redis): Promise<WorkerSer
     streamRequests: new StreamRequests({
       redis,
       onHeld: ({ key, host }) =>
-        logger.info({ key, host, limit: 'stream-requests' }, 'a key is held back by a limit'),
+        logger.warn({ key, host, limit: 'stream_requests' }, 'a key is held back by its limit'),
     }),
     async charge(tenant, seconds) {
       if (seconds > 0) observer.keyCharged(tenant, seconds);
