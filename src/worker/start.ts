@@ -72,6 +72,7 @@ export async function startWorker(
 async function servicesOf(resources: Resources, redis: Redis): Promise<WorkerServices> {
   const { config, logger, storage, outbound, metrics, storageWatch } = resources;
   const { observer } = metrics;
+  const overBudget = new Set<string>();
   return {
     outbound,
     storage,
@@ -84,17 +85,27 @@ async function servicesOf(resources: Resources, redis: Redis): Promise<WorkerSer
     encoding: new Semaphore(config.WORKER_CONCURRENCY, config.WORKER_CONCURRENCY),
     streamRequests: new StreamRequests({
       redis,
-      onHeld: ({ key, host }) =>
-        logger.warn({ key, host, limit: 'stream_requests' }, 'a key is held back by its limit'),
+      onHeld({ key, host }) {
+        observer.keyHeld(key, 'stream_requests');
+        logger.warn({ key, host, limit: 'stream_requests' }, 'a key is held back by its limit');
+      },
     }),
     async charge(tenant, seconds) {
       if (seconds > 0) observer.keyCharged(tenant, seconds);
       const perMinute = config.CPU_SECONDS_PER_MINUTE;
       if (perMinute === undefined) return false;
-      return chargeProcessor(redis, tenant, seconds, perMinute).catch((error: Error) => {
-        logger.warn({ error: error.message }, 'the processor time of a job could not be noted');
+      try {
+        const isOver = await chargeProcessor(redis, tenant, seconds, perMinute);
+        if (isOver && !overBudget.has(tenant)) {
+          observer.keyHeld(tenant, 'processor_seconds');
+          logger.warn({ key: tenant, limit: 'processor_seconds' }, 'a key is held back by its limit');
+        }
+        overBudget[isOver ? 'add' : 'delete'](tenant);
+        return isOver;
+      } catch (error) {
+        logger.warn({ error: String(error) }, 'the processor time of a job could not be noted');
         return false;
-      });
+      }
     },
     // A failed estimate must not fail the job.
     noteSeconds: (seconds) =>

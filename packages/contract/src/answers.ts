@@ -155,4 +155,22 @@ export const Usage = z.object({
     description: 'That are open now',
     example: { limit: 50, used: 1, remaining: 49 },
   }),
+  streamRequests: z
+    .object({
+      perHost: z.object({
+        atOnce: z.int().meta({ example: 8 }),
+        perSecond: z.int().meta({ example: 40 }),
+      }),
+      perJob: z.object({
+        requests: z.int().meta({ description: 'Beside segments', example: 2000 }),
+        redirects: z.int().meta({ example: 512 }),
+      }),
+      hosts: z
+        .array(z.object({ host: z.string(), atOnceLeft: z.int() }))
+        .meta({
+          description: 'That its jobs ask now, the latest 20',
+          example: [{ host: 'cdn.example', atOnceLeft: 5 }],
+        }),
+    })
+    .meta({ description: "What playlists and manifests may cause at others' servers" }),
 });

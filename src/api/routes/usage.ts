@@ -4,6 +4,7 @@ import { redisNow } from 'soundpost-kit/redis/clock';
 import { lookAtRate, type RateState } from 'soundpost-kit/redis/rate';
 import { unfinishedIds } from '../../jobs/job-index.ts';
 import { MINUTE_MS, processorDebtKey, RECORD_BYTES_PER_MINUTE } from '../../jobs/reservation.ts';
+import { streamRequestsLeft } from '../../jobs/stream-requests.ts';
 import { spendTranscript } from '../../jobs/transcript-minutes.ts';
 import { uploadsOf } from '../../jobs/uploads/record.ts';
 import { sendData } from '../answer.ts';
@@ -31,16 +32,18 @@ async function usage(context: RouteContext): Promise<void> {
   const { id, name, scopes, instances } = keyOf(context);
   const { redis, settings } = services;
   const { transcriptMinutesPerDay } = settings;
-  const [submit, read, records, transcripts, processor, unfinished, uploads, streams] = await Promise.all([
-    lookAtRate(redis, 'submit', id, settings.submitPerMinute),
-    lookAtRate(redis, 'read', id, settings.readPerMinute),
-    lookAtRate(redis, 'records', id, RECORD_BYTES_PER_MINUTE),
-    transcriptMinutesPerDay && spendTranscript(redis, id, transcriptMinutesPerDay),
-    processorLeft(services, id),
-    unfinishedJobs(services, id),
-    uploadsOf(redis, id),
-    openStreams(redis, id),
-  ]);
+  const [submit, read, records, transcripts, processor, unfinished, uploads, streams, requests] =
+    await Promise.all([
+      lookAtRate(redis, 'submit', id, settings.submitPerMinute),
+      lookAtRate(redis, 'read', id, settings.readPerMinute),
+      lookAtRate(redis, 'records', id, RECORD_BYTES_PER_MINUTE),
+      transcriptMinutesPerDay && spendTranscript(redis, id, transcriptMinutesPerDay),
+      processorLeft(services, id),
+      unfinishedJobs(services, id),
+      uploadsOf(redis, id),
+      openStreams(redis, id),
+      streamRequestsLeft(redis, id),
+    ]);
   response.set('Cache-Control', 'no-store');
   sendData(response, 200, {
     key: { id, name, scopes, instances },
@@ -53,6 +56,7 @@ async function usage(context: RouteContext): Promise<void> {
     uploads: budgetOf(settings.uploadsPerKey, uploads.uploads),
     uploadBytes: budgetOf(settings.uploadBytesPerKey, uploads.bytes),
     eventStreams: budgetOf(settings.eventStreamsPerKey, streams),
+    streamRequests: requests,
   });
 }
 

@@ -26,6 +26,8 @@ export const keyLimits = [
   'upload_bytes',
   'event_streams',
   'transcript_minutes',
+  'stream_requests',
+  'processor_seconds',
 ] as const;
 export type KeyLimit = (typeof keyLimits)[number];
 
