@@ -1,6 +1,6 @@
 /** A DASH manifest: which representation has the wanted audio, in each of its periods. */
 import { encrypted } from '../../failure.ts';
-import { findTrack } from '../../track-choice.ts';
+import { findTrack } from '../../track-language.ts';
 import {
   DESCRIBED_TRACKS,
   type OpenedStream,

@@ -1,6 +1,6 @@
 /** A master playlist (RFC 8216 section 4.3.4): which playlist has the wanted audio. */
 import type { MediaFailure } from '../../failure.ts';
-import { findTrack } from '../../track-choice.ts';
+import { findTrack } from '../../track-language.ts';
 import { DESCRIBED_TRACKS, resolved, unsupported, unusable } from '../presentation.ts';
 import { attributesOf, linesOf } from './tags.ts';
 
