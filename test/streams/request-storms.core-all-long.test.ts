@@ -124,7 +124,8 @@ async function faultsOf(storm: RequestStorm): Promise<string[]> {
   const details = ending instanceof ServiceError ? (ending.details ?? '') : 'completed';
   const limit = { requests: /more than 2000 requests/, redirects: /redirect more than 512 times/ };
   const rules: Readonly<Record<string, boolean>> = {
-    'each request was admitted': seen.length === begunMs.length,
+    // One that was admitted may be broken off, as another has failed.
+    'each request was admitted': seen.length <= begunMs.length,
     'at most 40 a second': mostWithin(begunMs, 1_000) <= 40,
     'at most 8 at a time': running.most <= 8 && running.now === 0,
     'at most 2,000 beside the segments': beside <= 2_000,
@@ -154,7 +155,7 @@ it('a header is fetched once, however often segments come back to it', async () 
 });
 
 /** What takes the fewest requests. */
-const CORE = /^(1|2|10): /;
+const CORE = /^(1|2|10|11): /;
 
 it('no job goes beyond its limits', async () => {
   const faults: string[] = [];
