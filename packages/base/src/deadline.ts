@@ -12,7 +12,10 @@ interface DeadlineOptions {
 export interface Deadline extends Disposable {
   /** Aborts once, at the end of the time or with the caller's signal; never after disposal. */
   readonly signal: AbortSignal;
-  /** Restarts the time, to limit how long work may go without progress. @param ms default as before */
+  /**
+   * Restarts the time, to limit how long work may go without progress.
+   * @param ms default as before
+   */
   renew(ms?: number): void;
 }
 

@@ -130,7 +130,7 @@ export async function runFfmpeg(
   });
 }
 
-/** ffmpeg 7 divides whole numbers for its own rate of errors: less than all of them counts as none. */
+/** ffmpeg 7 divides whole numbers for its rate of errors: less than all of them counts as none. */
 function isMostlyUndecodable(stderr: string): boolean {
   const streams = stderr.matchAll(
     /Input stream #\d+:\d+ \(audio\): .* (\d+) frames decoded; (\d+) decode errors/g,
@@ -192,7 +192,7 @@ function confined(
   const walls = level === 'bubblewrap' ? bubblewrap(tool, access, showsSystem) : [];
   const drop = starterPath === undefined && level === 'none' ? withoutCapabilities(launcher) : [];
   return {
-    argv: [...prefixes, ...drop, ...walls, tool, ...args],
+    argv: [...drop, ...prefixes, ...walls, tool, ...args],
     filter: level === 'none' ? undefined : seccompFilter(),
     limits,
     sees: level === 'landlock' ? seenByLandlock(access, showsSystem) : undefined,

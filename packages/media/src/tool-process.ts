@@ -89,7 +89,7 @@ function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
 
 type Tool = 'ffmpeg' | 'ffprobe';
 
-/** @returns called once at the run's end. `processorSeconds`: ffmpeg's own, else {@link RunMeter}'s */
+/** @returns called once at the end. `processorSeconds`: ffmpeg's own, else {@link RunMeter}'s */
 type RunWatch = (
   tool: Tool,
 ) => (ending: 'completed' | 'failed' | 'aborted', processorSeconds: number) => void;

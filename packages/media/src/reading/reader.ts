@@ -220,8 +220,10 @@ class ReaderDied extends Error {
 }
 
 function beyond(what: string): MediaFailure {
-  const details = `reading what describes the file or stream takes more ${what} than is allowed`;
-  return new MediaFailure('INVALID_VIDEO', `${details}: send it as a plain file, or convert it first`);
+  return new MediaFailure(
+    'INVALID_VIDEO',
+    `the description of the file or stream takes more ${what} to read than is allowed; send a plain file, or convert it first`,
+  );
 }
 
 /** TypeScript in a checkout, JavaScript in the package, like this file. */

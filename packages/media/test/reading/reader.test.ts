@@ -105,7 +105,7 @@ it.each([
     own.run('description', { kind: 'hls', bytes, url: URL, asked: [undefined] }, reading),
   ).rejects.toMatchObject({
     code: 'INVALID_VIDEO',
-    details: `reading what describes the file or stream takes more ${what} than is allowed: send it as a plain file, or convert it first`,
+    details: `the description of the file or stream takes more ${what} to read than is allowed; send a plain file, or convert it first`,
   });
   expect(own.pid).toBeUndefined();
   expect((await read(playlist(10_000))).segments).toHaveLength(10_000);

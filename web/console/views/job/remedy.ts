@@ -130,6 +130,10 @@ const causes: readonly Cause[] = [
     remedy: 'It is copy-protected, and cannot be read. Choose another video.',
   },
   { told: /playlist lists files/, remedy: 'Give the address of one of the files that it lists.' },
+  {
+    told: /^the description of the file or stream takes more/,
+    remedy: 'Convert the file with another program first, for example to MP4 with AAC, and upload that.',
+  },
   { told: /playlist|manifest|stream|segment|EXT-X|IV of a key|has no URI/, remedy: STREAM_AT_FAULT },
   // INTERNAL_ERROR
   {
