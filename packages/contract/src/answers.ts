@@ -165,12 +165,10 @@ export const Usage = z.object({
         requests: z.int().meta({ description: 'Beside segments', example: 2000 }),
         redirects: z.int().meta({ example: 512 }),
       }),
-      hosts: z
-        .array(z.object({ host: z.string(), atOnceLeft: z.int() }))
-        .meta({
-          description: 'That its jobs ask now, the latest 20',
-          example: [{ host: 'cdn.example', atOnceLeft: 5 }],
-        }),
+      hosts: z.array(z.object({ host: z.string(), atOnceLeft: z.int() })).meta({
+        description: 'That its jobs ask now, the latest 20',
+        example: [{ host: 'cdn.example', atOnceLeft: 5 }],
+      }),
     })
     .meta({ description: "What playlists and manifests may cause at others' servers" }),
 });
