@@ -94,7 +94,8 @@ it('says how long a job will take from its own place, with others queued', { tim
   await until('all have ended', () => asked.every(({ jobId }) => ended.includes(jobId)), 180_000);
   const wrong = asked.flatMap(({ jobId, estimate, endedBefore }) => {
     const took = ((ended.indexOf(jobId) + 1 - endedBefore) / settings.workerConcurrency) * seconds.encoding;
-    return estimate < took / 2 || estimate > took * 2
+    // Keys without a place begin beyond the places, before those that wait, whom that delays.
+    return estimate < took / 3 || estimate > took * 2
       ? [`${estimate} s said, ${took.toFixed(2)} s taken`]
       : [];
   });
