@@ -36,10 +36,12 @@ export function descendants(pid: number): number[] {
  */
 export function startedFromNow(): () => number[] {
   const before = new Set(descendants(process.pid));
-  return () =>
-    descendants(process.pid).filter(
-      (pid) => !before.has(pid) && isAlive(pid) && programOf(pid) !== 'soundpost-start',
-    );
+  return () => descendants(process.pid).filter((pid) => !before.has(pid) && isAlive(pid) && !isKept(pid));
+}
+
+/** The starter and the reader of descriptions end with their parent. */
+function isKept(pid: number): boolean {
+  return programOf(pid) === 'soundpost-start' || /reader-process\.[jt]s/.test(read(`/proc/${pid}/cmdline`));
 }
 
 /** The name of the program, such as `ffmpeg`; empty when the process is gone. */
