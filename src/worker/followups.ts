@@ -1,5 +1,6 @@
 /** The consumers of everything that follows a job, one for each kind. */
 
+import { heldKeys } from 'soundpost-kit/observe/held-keys';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { UrlSigner } from 'soundpost-kit/signing/signatures';
@@ -139,13 +140,10 @@ function transcriptBudget(
   { observer, logger }: Shared['services'],
 ): TranscriptServices['spend'] {
   if (minutesPerDay === undefined) return undefined;
+  const noteHeld = heldKeys(logger, observer);
   return async (key, seconds) => {
     const { taken } = await spendTranscript(redis, key, minutesPerDay, seconds);
-    if (!taken) {
-      const limit = 'transcript_minutes';
-      observer.keyHeld(key, limit);
-      logger.warn({ key, limit, seconds }, 'a key is held back by its limit');
-    }
+    if (!taken) noteHeld(key, 'transcript_minutes', { seconds });
     return taken;
   };
 }

@@ -1,6 +1,7 @@
 /** The worker process: runs jobs and their follow-ups, cleans up, closes. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { heldKeys } from 'soundpost-kit/observe/held-keys';
 import type { Probe } from 'soundpost-kit/observe/probes';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
@@ -72,7 +73,7 @@ export async function startWorker(
 async function servicesOf(resources: Resources, redis: Redis): Promise<WorkerServices> {
   const { config, logger, storage, outbound, metrics, storageWatch } = resources;
   const { observer } = metrics;
-  const overBudget = new Set<string>();
+  const noteHeld = heldKeys(logger, observer);
   return {
     outbound,
     storage,
@@ -85,10 +86,7 @@ async function servicesOf(resources: Resources, redis: Redis): Promise<WorkerSer
     encoding: new Semaphore(config.WORKER_CONCURRENCY, config.WORKER_CONCURRENCY),
     streamRequests: new StreamRequests({
       redis,
-      onHeld({ key, host }) {
-        observer.keyHeld(key, 'stream_requests');
-        logger.warn({ key, host, limit: 'stream_requests' }, 'a key is held back by its limit');
-      },
+      onHeld: ({ key, host }) => noteHeld(key, 'stream_requests', { host }),
     }),
     async charge(tenant, seconds) {
       if (seconds > 0) observer.keyCharged(tenant, seconds);
@@ -96,11 +94,7 @@ async function servicesOf(resources: Resources, redis: Redis): Promise<WorkerSer
       if (perMinute === undefined) return false;
       try {
         const isOver = await chargeProcessor(redis, tenant, seconds, perMinute);
-        if (isOver && !overBudget.has(tenant)) {
-          observer.keyHeld(tenant, 'processor_seconds');
-          logger.warn({ key: tenant, limit: 'processor_seconds' }, 'a key is held back by its limit');
-        }
-        overBudget[isOver ? 'add' : 'delete'](tenant);
+        if (isOver) noteHeld(tenant, 'processor_seconds');
         return isOver;
       } catch (error) {
         logger.warn({ error: String(error) }, 'the processor time of a job could not be noted');

@@ -5,7 +5,7 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 448,
+  files: 449,
   lines: 63_000,
   linesOfLargestPart: 14_130,
   exportedTypeNames: 512,
@@ -26,5 +26,5 @@ it('one job runs the files that docs/architecture.md lists, and loads no more th
   const { loaded, ran } = await walkOfJob(projectFolder);
   expect(ran.map(({ file }) => file).sort()).toEqual(walkOfPage().sort());
   expect(ran.length).toBeLessThanOrEqual(122);
-  expect(loaded.length).toBeLessThanOrEqual(274);
+  expect(loaded.length).toBeLessThanOrEqual(275);
 });

@@ -1,7 +1,7 @@
 /** The only place that decides how a failed request is answered. */
-import type { ErrorRequestHandler, Response } from 'express';
-import type { Logger } from 'soundpost-base/logger';
+import type { ErrorRequestHandler } from 'express';
 import { ServiceError } from 'soundpost-contract/errors';
+import { heldKeys } from 'soundpost-kit/observe/held-keys';
 import { isRedisAway } from 'soundpost-kit/redis/connection';
 import { NotReplicated } from 'soundpost-kit/redis/replication';
 import { sendError } from '../answer.ts';
@@ -25,7 +25,10 @@ export function errorHandler({
       );
     }
     if (answer instanceof LimitReached) {
-      noteHeld(response, answer);
+      const { limit, rate } = answer;
+      const { key, requestId } = response.locals as { readonly key: string; readonly requestId: string };
+      if (rate !== undefined) setRateLimit(response, rate.policy, rate.state, rate.windowSeconds);
+      noteHeld(key, limit, { requestId });
     }
     if (response.headersSent) {
       // The status is already sent: only cutting the connection signals the error.
@@ -33,24 +36,6 @@ export function errorHandler({
       return;
     }
     sendError(response, answer);
-  };
-}
-
-/** A client that does not wait when it is told to would fill the log. */
-const LOG_AGAIN_AFTER_MS = 60_000;
-
-/** Counts a key that is held back, and logs it once a minute and limit. */
-function heldKeys(logger: Logger, observer: ApiServices['observer']) {
-  const loggedAtMs = new Map<string, number>();
-  return (response: Response, { limit, rate }: LimitReached): void => {
-    if (rate !== undefined) setRateLimit(response, rate.policy, rate.state, rate.windowSeconds);
-    const { key, requestId } = response.locals as { readonly key: string; readonly requestId: string };
-    observer.keyHeld(key, limit);
-    const nowMs = performance.now();
-    const held = `${key} ${limit}`;
-    if (nowMs - (loggedAtMs.get(held) ?? Number.NEGATIVE_INFINITY) < LOG_AGAIN_AFTER_MS) return;
-    loggedAtMs.set(held, nowMs);
-    logger.warn({ key, limit, requestId }, 'a key is held back by its limit');
   };
 }
 

@@ -5,6 +5,7 @@ import { MediaFailure } from 'soundpost-media/failure';
 import { type OutputPlan, planAny, planVoiceRendition } from 'soundpost-media/plan';
 import { type Probe, probe } from 'soundpost-media/probe';
 import type { LocalSource } from 'soundpost-media/source-request';
+import { chooseTrack } from 'soundpost-media/track-choice';
 import type { Step } from '../step.ts';
 
 interface PlannedOutput {
@@ -38,12 +39,13 @@ export const analyze: Step<LocalSource, AnalyzedVideo> = async (
   report('analyzing_video', 0);
   const probed = video.probe ?? (await probe(services.tools, video.path, { signal }));
   const asked = outputsOf(payload);
-  const heardAs = heardTogether(asked);
   const [first, ...others] = asked;
   if (first === undefined) throw new Error('a probe has no output to plan');
   // The file holds a single track, so none is selected.
   const chosen = <Output extends NamedOutput>(output: Output): Output =>
     video.isTrack ? { ...output, track: undefined } : output;
+  // Of a stream only the first output's rendition is in the file.
+  const heardAs = heardTogether(asked, ({ track }) => (video.isTrack ? track : trackNamed(probed, track)));
   const planned = (output: NamedOutput): PlannedOutput => ({
     name: output.name,
     plan: planAny(chosen(output), probed),
@@ -70,18 +72,31 @@ export const analyze: Step<LocalSource, AnalyzedVideo> = async (
 };
 
 /** A track is heard once: transcripts that differ in what is written alone share it. */
-function heardTogether(outputs: readonly NamedOutput[]): ReadonlyMap<string, string> {
+function heardTogether(
+  outputs: readonly NamedOutput[],
+  trackOf: (output: NamedOutput) => NamedOutput['track'],
+): ReadonlyMap<string, string> {
   const firsts = new Map<string, string>();
   const heardAs = new Map<string, string>();
   for (const output of outputs) {
     if (output.format !== 'transcript') continue;
-    const { name, subtitles: _written, destination: _put, ...heard } = output;
-    const settings = JSON.stringify(heard);
+    const { name, track: _named, subtitles: _written, destination: _put, ...heard } = output;
+    const settings = JSON.stringify([trackOf(output), heard]);
     const first = firsts.get(settings);
     if (first === undefined) firsts.set(settings, name);
     else heardAs.set(name, first);
   }
   return heardAs;
+}
+
+/** Its number, however it is asked for; as asked where there is none. */
+function trackNamed(probed: Probe, asked: NamedOutput['track']): NamedOutput['track'] {
+  try {
+    return chooseTrack(probed, asked).index;
+  } catch (error) {
+    if (!(error instanceof MediaFailure)) throw error;
+    return asked;
+  }
 }
 
 const ELSEWHERE = 'of an HLS or DASH stream a job takes one audio track, that of the first output';

@@ -205,6 +205,7 @@ describe('the files of several outputs', () => {
         { name: 'full', format: 'mp3' },
         transcript('vtt', { end: 1 }),
         transcript('srt', { end: 1, subtitles: 'srt' }),
+        transcript('by-number', { end: 1, track: 0 }),
         transcript('english', { end: 1, language: 'en' }),
         transcript('whole'),
         transcript('json', { end: 1, subtitles: 'json' }),
@@ -216,6 +217,7 @@ describe('the files of several outputs', () => {
     expect(transcripts.map(({ name, heardAs }) => [name, heardAs])).toEqual([
       ['vtt', undefined],
       ['srt', 'vtt'],
+      ['by-number', 'vtt'],
       ['english', undefined],
       ['whole', undefined],
       ['json', 'vtt'],

@@ -145,7 +145,7 @@ export const metricTable = {
   },
   soundpost_key_held_total: {
     type: 'counter',
-    help: 'How often a key was held back by one of its limits: a request answered 429, or a transcript that failed for it',
+    help: 'How often a key was held back by one of its limits: a request answered 429, a transcript that failed, a stream that waited for its host, a second in which its tools ran at nice 19',
     labels: { key: KEY_LABEL, limit: keyLimits },
     of: ['api', 'worker'],
   },
