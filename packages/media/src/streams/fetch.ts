@@ -39,6 +39,8 @@ export interface StreamContext {
 const MIB = 1024 * 1024;
 /** 10,000 segments with addresses of 700 characters. */
 const MAX_PLAYLIST_BYTES = 8 * MIB;
+/** In memory; streams alternate two. */
+const INITS_HELD = 12;
 const KEY_BYTES = 16;
 
 /** Half as many as for parts of a file: each segment stays on disk until earlier ones are done. */
@@ -134,8 +136,8 @@ class PieceFetcher {
   readonly #keys = new Map<string, Promise<Uint8Array>>();
   /** Their files, by what they are fetched with: each segment may name another. */
   readonly #inits = new Map<string, Promise<string>>();
-  /** The one that was read last. */
-  #lastInit: { readonly file: string; readonly bytes: Uint8Array } | undefined;
+  /** Those that were read last: so the same bytes are parsed once. */
+  readonly #bytesOf = new Map<string, Uint8Array>();
 
   constructor(context: StreamContext) {
     this.#context = context;
@@ -156,8 +158,11 @@ class PieceFetcher {
   /** @param init its file */
   async bytesOf(init: string | undefined): Promise<Uint8Array | undefined> {
     if (init === undefined) return undefined;
-    if (this.#lastInit?.file !== init) this.#lastInit = { file: init, bytes: await readFile(init) };
-    return this.#lastInit.bytes;
+    const bytes = this.#bytesOf.get(init) ?? (await readFile(init));
+    this.#bytesOf.set(init, bytes);
+    const [oldest = init] = this.#bytesOf.keys();
+    if (this.#bytesOf.size > INITS_HELD) this.#bytesOf.delete(oldest);
+    return bytes;
   }
 
   /**
