@@ -74,10 +74,14 @@ export class FollowUpWorker<Payload, Ready, Result> {
     await closeWorker(this.#worker, graceMs, giveUp);
   }
 
-  async #process(job: Job, token: string): Promise<Result> {
+  async #process(job: Job, token: string): Promise<Result | undefined> {
     const kind = this.#options.kindOf(job.name);
     const payload = kind.payload.parse(job.data);
     const jobId = job.id ?? '';
+    if ((await kind.isWanted?.(payload)) === false) {
+      job.opts.removeOnComplete = true;
+      return undefined;
+    }
     const park = (ms: number) => job.moveToDelayed(redisNow() + ms, token);
     const lane = kind.lane?.(payload);
     if (lane !== undefined && !this.#lanes.enter(lane, jobId)) {

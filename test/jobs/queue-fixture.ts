@@ -76,11 +76,11 @@ export class TestQueue {
   readonly #patient: Redis;
   readonly #closing: (() => Promise<unknown>)[] = [];
 
-  constructor(server: TestRedis, limits: Partial<SubmissionLimits>) {
+  constructor(server: TestRedis, limits: Partial<SubmissionLimits>, unconfirmedMs?: number) {
     this.server = server;
     this.redis = this.connect('request');
     this.#patient = this.connect('worker');
-    this.jobs = this.jobQueue(limits);
+    this.jobs = this.jobQueue(limits, logger, unconfirmedMs);
   }
 
   /** @param deadlineMs on a busy machine Redis may be late by more than a request waits in production */
@@ -94,12 +94,13 @@ export class TestQueue {
     return redis;
   }
 
-  jobQueue(limits: Partial<SubmissionLimits>, told = logger): JobQueue {
+  jobQueue(limits: Partial<SubmissionLimits>, told = logger, unconfirmedMs = 10_000): JobQueue {
     const jobs = new JobQueue({
       holdUpload: async () => true,
       redis: this.redis,
       limits: { ...LIMITS, ...limits },
       recordSeconds: 3600,
+      unconfirmedMs,
       logger: told,
     });
     this.onClose(() => jobs.close());
@@ -243,14 +244,14 @@ export class TestQueue {
 }
 
 /** Call it at the top of a file or a `describe`; the test gets its queue by calling what it answers. */
-export function useQueue(limits: Partial<SubmissionLimits> = {}): () => TestQueue {
+export function useQueue(limits: Partial<SubmissionLimits> = {}, unconfirmedMs?: number): () => TestQueue {
   let queue: TestQueue | undefined;
   let server: TestRedis;
   beforeAll(async () => {
     server = await startTestRedis();
   });
   beforeEach(async () => {
-    queue = new TestQueue(server, limits);
+    queue = new TestQueue(server, limits, unconfirmedMs);
     await queue.ready();
     await queue.redis.flushall();
   });
