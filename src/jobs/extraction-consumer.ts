@@ -6,16 +6,16 @@
 import { randomBytes } from 'node:crypto';
 import { DelayedError, type Job, type Queue, UnrecoverableError, WaitingError } from 'bullmq';
 import { type ErrorBody, ServiceError } from 'soundpost-contract/errors';
-import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { type Probe, probeTable } from 'soundpost-kit/observe/probes';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { subscribe } from 'soundpost-kit/redis/subscription';
+import { StorageUnavailable } from 'soundpost-kit/storage/storage';
 import { AttemptReport, observeEnds, observeStart } from './attempt-report.ts';
 import { noteServed, returnUnstarted, startAttempt, wakeWorker } from './bullmq-internals.ts';
 import { cancelledError, deadlyError } from './job-record.ts';
 import { ACCEPTED_CHANNEL, CANCEL_CHANNEL } from './names.ts';
 import { waitingJobs } from './open-queue.ts';
-import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
+import { awayNow, closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
 import { forgetReserved } from './reservation.ts';
 import { Semaphore } from './semaphore.ts';
@@ -62,7 +62,6 @@ export interface ExtractionConsumerOptions extends WorkerSettings {
   readonly queue: Queue;
   /** Seconds without a started job, despite waiting jobs and room, that count as stalled. */
   readonly patienceSeconds?: number | undefined;
-  readonly observer?: Observer;
 }
 
 interface ExtractionConsumer {
@@ -267,11 +266,16 @@ async function asBullError(
   job: Job,
   token: string,
   signal: AbortSignal,
-  { redis, logger }: ExtractionConsumerOptions,
+  { redis, probes, logger }: ExtractionConsumerOptions,
 ): Promise<Error> {
   const reason = signal.aborted ? signal.reason : error;
   if (reason instanceof JobAborted) {
     return givenUp(reason, job, token, { redis, logger });
+  }
+  const isOurs = !(error instanceof ServiceError) || error.code === 'INTERNAL_ERROR';
+  if (isOurs && (await awayNow(error, probes)) !== undefined) return error as Error;
+  if (isOurs && probes?.isFailing('storage')) {
+    return new StorageUnavailable('ETIMEDOUT', 'the storage was away for too long', error);
   }
   // A job that fails before it gets an encoder, such as for its source, counts as served.
   await noteServed(redis, job.id ?? '').catch(() => undefined);

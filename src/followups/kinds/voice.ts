@@ -204,7 +204,10 @@ async function conclude(
     case 'sent': {
       const { key, messageStatus } = answer;
       // Also keeps a status that the gateway has already reported, for as long as the job.
-      await raiseMessageStatus(services.redis, key.id, messageStatus, services.logSeconds);
+      await raiseMessageStatus(services.redis, key.id, messageStatus, services.logSeconds).catch((error) =>
+        // It is sent all the same.
+        services.logger.warn({ err: error }, 'the status of a voice message could not be kept'),
+      );
       return { outcome: 'done', result: { status: 'sent', key, messageStatus, error: null } };
     }
     case 'refused':

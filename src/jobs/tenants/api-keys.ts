@@ -113,7 +113,9 @@ export class ApiKeys {
       const secret = randomText(MIXED, SECRET_LENGTH);
       const stored = await this.#store(id, secret, key, createdAtMs).catch((error: unknown) => {
         // Redis may only be late, and nobody knows the secret.
-        undo.run(this.#redis, [apiKeyKey(id), ownKey('keys')], [id, this.#mac(id, secret)]).catch(() => undefined);
+        undo
+          .run(this.#redis, [apiKeyKey(id), ownKey('keys')], [id, this.#mac(id, secret)])
+          .catch(() => undefined);
         throw error;
       });
       if (stored) return `sp_${id}_${secret}`;
