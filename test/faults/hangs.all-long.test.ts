@@ -221,10 +221,8 @@ it('the same of voice messages with an Idempotency-Key each', { timeout: TIMEOUT
     nth += 1;
     // Another number each, so that the recorder can tell them apart.
     const number = `1202556${String(nth).padStart(4, '0')}`;
-    const asked = stand.client.call('POST', `/v1/jobs/${jobId}/voice-message`, {
-      json: { instance: 'main', number },
-      headers: { 'idempotency-key': randomUUID() },
-    });
+    const keyed = { 'Idempotency-Key': randomUUID() };
+    const asked = stand.client.call('POST', `/v1/jobs/${jobId}/voice-message`, { instance: 'main', number }, keyed);
     return answered(number, asked);
   };
   const submitted = await hang(VOICE_HANGS, { submit });

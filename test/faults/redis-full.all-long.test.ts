@@ -68,8 +68,8 @@ describe.each(['plain', 'embedded'] as const)('a Redis that is %s', (kind) => {
   async function submitAll(count: number, everyMs: number): Promise<string[]> {
     const accepted: string[] = [];
     for (let nth = 0; nth < count; ) {
-      const json = { source: { type: 'url', url: place.web.url('talk.mp4') }, output: { format: 'mp3' } };
-      const { status, body } = await place.client.call('POST', '/v1/extract', { json });
+      const request = { source: { type: 'url', url: place.web.url('talk.mp4') }, output: { format: 'mp3' } };
+      const { status, body } = await place.client.call('POST', '/v1/extract', request);
       if (status === 202) {
         accepted.push(body.data.jobId);
         nth += 1;

@@ -73,13 +73,15 @@ const refusals: [AwayReason, () => Promise<Redis>][] = [
       brought(['--save', '3600 1'], async (redis, folder) => {
         // A folder where its file is to be.
         await mkdir(join(folder, 'dump.rdb'));
+        // It does not end before it has saved.
+        closing.push(() => rm(join(folder, 'dump.rdb'), { recursive: true }));
         await redis.bgsave();
         await until('saving has failed', async () => /last_bgsave_status:err/.test(await redis.info()));
       }),
   ],
   ['redis_read_only', () => brought(['--replicaof', '127.0.0.1 1'])],
   ['redis_few_replicas', () => brought(['--min-replicas-to-write', '1'])],
-  ['redis_no_master', () => brought(['--replicaof', '127.0.0.1 1', '--replica-serve-stale-data', 'no'])],
+  ['redis_no_master', () => brought(['--replicaof', '127.0.0.1 1', '--replica-serve-stale-data', 'no', '--replica-read-only', 'no'])],
   ['redis_cluster_down', () => brought(['--cluster-enabled', 'yes'])],
   ['redis_loading', loading],
 ];
