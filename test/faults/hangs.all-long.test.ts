@@ -222,7 +222,12 @@ it('the same of voice messages with an Idempotency-Key each', { timeout: TIMEOUT
     // Another number each, so that the recorder can tell them apart.
     const number = `1202556${String(nth).padStart(4, '0')}`;
     const keyed = { 'Idempotency-Key': randomUUID() };
-    const asked = stand.client.call('POST', `/v1/jobs/${jobId}/voice-message`, { instance: 'main', number }, keyed);
+    const asked = stand.client.call(
+      'POST',
+      `/v1/jobs/${jobId}/voice-message`,
+      { instance: 'main', number },
+      keyed,
+    );
     return answered(number, asked);
   };
   const submitted = await hang(VOICE_HANGS, { submit });
@@ -242,7 +247,9 @@ it('the same of voice messages with an Idempotency-Key each', { timeout: TIMEOUT
 });
 
 it('after hangs a job that is accepted begins at once', { timeout: TIMEOUT_MS }, async () => {
-  await hang(runs(2, 30));
+  const submitted = await hang(runs(2, 30));
+  const accepted = of(submitted, 202);
+  await until('they have begun', () => accepted.every((one) => stand.web.requests.includes(one)), REST_MS);
   const source = stand.web.url('begun.mp4');
   await until('Redis has answered', async () => (await stand.ask('/v1/usage')) !== undefined);
   await stand.submit({ source });

@@ -72,4 +72,3 @@ it('is never sent without its confirmation, and nothing of it is left', async ()
   await followUps.confirmVoice(asked(jobId, 'one'), undefined);
   await until('it is sent', () => sent.length > 0);
 });
-

@@ -81,7 +81,18 @@ const refusals: [AwayReason, () => Promise<Redis>][] = [
   ],
   ['redis_read_only', () => brought(['--replicaof', '127.0.0.1 1'])],
   ['redis_few_replicas', () => brought(['--min-replicas-to-write', '1'])],
-  ['redis_no_master', () => brought(['--replicaof', '127.0.0.1 1', '--replica-serve-stale-data', 'no', '--replica-read-only', 'no'])],
+  [
+    'redis_no_master',
+    () =>
+      brought([
+        '--replicaof',
+        '127.0.0.1 1',
+        '--replica-serve-stale-data',
+        'no',
+        '--replica-read-only',
+        'no',
+      ]),
+  ],
   ['redis_cluster_down', () => brought(['--cluster-enabled', 'yes'])],
   ['redis_loading', loading],
 ];
