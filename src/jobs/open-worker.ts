@@ -64,13 +64,13 @@ export function openWorker(
   const inTime = backoff ? neverEarly(processor) : processor;
   const isClosing = (): boolean => worker.closing !== undefined;
   const whileOpen: Processor = async (job, token, signal) => {
-    if (probes?.pauses(name)) {
-      // BullMQ gives a waiting worker one more job after a pause.
-      await returnUnstarted(redis, name, job, token);
-      throw new WaitingError();
-    }
-    endSurely(job, isClosing);
     try {
+      if (probes?.pauses(name)) {
+        // BullMQ gives a waiting worker one more job after a pause.
+        await returnUnstarted(redis, name, job, token);
+        throw new WaitingError();
+      }
+      endSurely(job, isClosing);
       return await inTime(job, token, signal);
     } catch (error) {
       const reason = await awayNow(error, probes);

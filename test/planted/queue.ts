@@ -51,6 +51,14 @@ export const queueFaults: readonly Fault[] = [
     tests: ['packages/kit/test/http/idempotency.test.ts'],
   },
   {
+    name: 'late-rotation-stays',
+    promise: 'failure.md "Redis is away": a new key or secret that was answered 503 is undone',
+    in: 'rotateSecret',
+    search: 'undo.run(redis, [key], [currentField, secret]).catch(() => undefined);',
+    replace: '',
+    tests: ['test/jobs/tenants/api-keys.test.ts'],
+  },
+  {
     name: 'unconfirmed-voice-message-sent',
     promise: 'failure.md "Redis is away": a voice message that was answered 503 is never sent',
     in: 'confirmed-or-drop.lua',
