@@ -4,7 +4,7 @@ import { createHash, type Hash } from 'node:crypto';
 import type { Response } from 'express';
 import { type ErrorBody, errorCatalogue, ServiceError } from 'soundpost-contract/errors';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
-import { hashOf, type IdempotencyPolicy, once } from 'soundpost-kit/http/idempotency';
+import { hashOf, type IdempotencyPolicy, type KeptAnswer, once } from 'soundpost-kit/http/idempotency';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { z } from 'zod';
 import { keyOf, type RouteContext } from './route.ts';
@@ -55,12 +55,12 @@ export function bodyHash({ request }: RouteContext): Hash | undefined {
   return request.get('idempotency-key') === undefined ? undefined : createHash('sha256');
 }
 
-const KeptAnswer = z.object({
+const StoredAnswer = z.object({
   httpStatus: z.int(),
   headers: z.record(z.string(), z.string()),
   body: z.unknown(),
 });
-type KeptAnswer = z.infer<typeof KeptAnswer>;
+type StoredAnswer = z.infer<typeof StoredAnswer>;
 
 /** A refusal changed nothing. Any other error keeps the record: a retry gets the same ids. */
 const policy: IdempotencyPolicy = {
@@ -73,33 +73,45 @@ const policy: IdempotencyPolicy = {
         }),
 };
 
+/** A request that is being done; without an Idempotency-Key there is no seed and nothing to keep. */
+export interface AnswerTurn {
+  /** For ids: the same after a crash. */
+  readonly seed: string | undefined;
+  /** For the script that ends the work. */
+  keep(answer: Answer): KeptAnswer | undefined;
+}
+
+const UNKEYED: AnswerTurn = { seed: undefined, keep: () => undefined };
+
 /**
  * Does the work once for each key and request, and answers.
  * @param fingerprint what a repetition must match: the body, and a resource's path
- * @param work gets a seed for ids, the same after a crash; undefined without a key
  * Throws INVALID_REQUEST, IDEMPOTENCY_MISMATCH, IDEMPOTENCY_IN_PROGRESS, or what the work throws.
  */
 export async function answerOnce(
   context: RouteContext,
   fingerprint: string,
-  work: (seed: string | undefined) => Promise<Answer>,
+  work: (turn: AnswerTurn) => Promise<Answer>,
 ): Promise<void> {
   const { request, response, services } = context;
   const key = idempotencyKeyOf(context);
   if (key === undefined) {
-    return send(context, kept(await work(undefined)));
+    return send(context, stored(await work(UNKEYED)));
   }
   const keyed = {
     record: ownKey('idempotency', keyOf(context).id, hashOf(key)),
     fingerprint: hashOf(`${request.method} ${request.route.path} ${fingerprint}`),
   };
-  const { answer, replayed } = await once(services.redis, keyed, policy, async (seed) =>
-    kept(await work(seed)),
+  const { answer, replayed } = await once<StoredAnswer>(
+    services.redis,
+    keyed,
+    policy,
+    async ({ seed, keep }) => stored(await work({ seed, keep: (made) => keep(stored(made)) })),
   );
   if (replayed) {
     response.setHeader('Idempotent-Replayed', 'true');
   }
-  send(context, KeptAnswer.parse(answer));
+  send(context, StoredAnswer.parse(answer));
 }
 
 function idempotencyKeyOf({ request }: RouteContext): string | undefined {
@@ -110,7 +122,7 @@ function idempotencyKeyOf({ request }: RouteContext): string | undefined {
   return parsed.data['Idempotency-Key'];
 }
 
-function kept({ httpStatus, headers = {}, data, message }: Answer): KeptAnswer {
+function stored({ httpStatus, headers = {}, data, message }: Answer): StoredAnswer {
   return {
     httpStatus,
     headers,
@@ -118,7 +130,7 @@ function kept({ httpStatus, headers = {}, data, message }: Answer): KeptAnswer {
   };
 }
 
-function send({ response }: RouteContext, { httpStatus, headers, body }: KeptAnswer): void {
+function send({ response }: RouteContext, { httpStatus, headers, body }: StoredAnswer): void {
   for (const [name, value] of Object.entries(headers)) {
     response.setHeader(name, value);
   }

@@ -21,6 +21,7 @@ import {
   webhookFaults,
   within,
 } from './address-faults.ts';
+import type { Answer, AnswerTurn } from './answer.ts';
 import { LimitReached } from './limit-reached.ts';
 import { faultsError } from './request.ts';
 import type { ApiServices } from './route.ts';
@@ -40,7 +41,8 @@ interface RequestedJob {
 }
 
 /**
- * @param seed of an idempotency key: ids follow from it
+ * @param turn its seed: ids follow from it
+ * @param answerOf stored by the script that confirms the jobs
  * Throws INVALID_SOURCE, INVALID_WEBHOOK, FORBIDDEN, RATE_LIMITED, QUEUE_FULL, or what {@link
  * JobQueue.submit} throws; then no job starts.
  */
@@ -49,8 +51,9 @@ export async function submitJobs(
   key: ApiKey,
   requested: readonly RequestedJob[],
   context: { batchId: string | null; retryOf: string | null },
-  seed: string | undefined,
-): Promise<Submission> {
+  { seed, keep }: AnswerTurn,
+  answerOf: (submission: Submission) => Answer,
+): Promise<Answer> {
   const checked = await Promise.all(
     requested.map(async ({ request, path, webhookPath = within(path, 'options.webhook') }) => {
       const [source, ...ofAddresses] = await Promise.all([
@@ -96,8 +99,10 @@ export async function submitJobs(
   await holdSources(services, jobs);
   const jobIds = jobs.map(({ jobId }) => jobId);
   const { batchId } = context;
+  const answer = ({ rate, outlook }: Omit<Submission, 'jobIds'>) => answerOf({ jobIds, rate, outlook });
   const reservation = await services.jobs.submit(key.id, jobs, {
     repeated: seed !== undefined,
+    answer: (reserved) => keep(answer(reserved)),
     ...(batchId !== null && {
       alongside: () => saveBatch(services.redis, key.id, batchId, jobIds, services.settings.jobTtlSeconds),
     }),
@@ -105,8 +110,7 @@ export async function submitJobs(
   if (reservation.outcome !== 'reserved') {
     throw refusalOf(reservation, jobs.length);
   }
-  const { rate, outlook } = reservation;
-  return { jobIds, rate, outlook };
+  return answer(reservation);
 }
 
 /** Keeps uploads until their jobs end, even past expiry. Throws INVALID_SOURCE if expired. */

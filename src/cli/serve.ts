@@ -138,6 +138,7 @@ async function untilStopped(
     stops.resources.push(async () => stores.close());
     await probes.ask('clock');
     void probes.ask('link');
+    void probes.ask('redis');
     await checkStorage(resources);
     await start(config, resources, stores, (phase, stop) => stops[phase].push(stop));
     const broken = await Promise.race([stopRequested, ...breaks]);

@@ -7,13 +7,16 @@ import type { Logger } from 'soundpost-base/logger';
 import type { Delivery, WebhookDelivery } from 'soundpost-contract/answers';
 import type { WebhookState } from 'soundpost-contract/job';
 import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
+import type { KeptAnswer } from 'soundpost-kit/http/idempotency';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { clearSending, noteVoiceSend } from '../jobs/bullmq-internals.ts';
+import { decide } from 'soundpost-kit/redis/until-taken';
+import { clearSending, confirmVoice } from '../jobs/bullmq-internals.ts';
 import { destinationOf } from '../jobs/destinations.ts';
 import type { JobRecord } from '../jobs/job-record.ts';
 import { destinationId, notePartId, transcriptId, webhookId } from '../jobs/names.ts';
+import { UNCONFIRMED_MS } from '../jobs/open-queue.ts';
 import {
   type DestinationPayload,
   type StoredTranscript,
@@ -50,7 +53,8 @@ const indexKey = (jobId: string): string => ownKey('deliveries', jobId);
 
 /** A webhook's content, without its owner and address. */
 type Event = Omit<WebhookPayload, 'version' | 'tenant' | 'jobId' | 'url' | 'eventTimeMs'>;
-type Sending = Omit<VoicePayload, 'version' | 'round'>;
+type Sending = Omit<VoicePayload, 'version' | 'round' | 'isAsked'>;
+type Asked = Omit<Sending, 'part'>;
 /** Part of transcripts' and deliveries' payloads. */
 const OfOutput = TranscriptPayload.pick({ name: true }).partial();
 
@@ -118,10 +122,23 @@ export class JobFollowUps {
     await this.#add('voice', 'send', id, data, VOICE_SCHEDULE_SECONDS.length);
   }
 
-  /** Sends a finished result again; the job then shows that message. */
-  async resendVoice(sending: Sending): Promise<void> {
-    await noteVoiceSend(this.#redis, sending.jobId, sending.sendId);
-    await this.addVoice(sending);
+  /** Adds a message that a caller asks for. It is sent, and shown, once {@link confirmVoice} says so. */
+  async askVoice(sending: Asked): Promise<void> {
+    const data: VoicePayload = { version: 1, round: 0, part: 0, isAsked: true, ...sending };
+    const tries = VOICE_SCHEDULE_SECONDS.length;
+    await this.queues.voice.add(notePartId(sending.sendId, 0), 'send', data, tries, UNCONFIRMED_MS);
+  }
+
+  /**
+   * Decides that the message is sent.
+   * @param kept the answer under the request's Idempotency-Key
+   * @throws Redis' refusal: then it is never sent
+   */
+  async confirmVoice(sending: Asked, kept: KeptAnswer | undefined): Promise<void> {
+    const { jobId, sendId } = sending;
+    const [id, deliveries, keepSeconds] = [notePartId(sendId, 0), indexKey(jobId), this.#keepSeconds];
+    const confirm = () => confirmVoice(this.#redis, { jobId, sendId, id, deliveries, keepSeconds, kept });
+    await decide(confirm, () => this.askVoice(sending).then(confirm));
   }
 
   /**
@@ -140,9 +157,12 @@ export class JobFollowUps {
     if (request.instance !== instance || request.number !== number) return false;
     // A concurrent request has already resumed it.
     if (stored.status === 'pending') return true;
-    // The caller accepts that the note may already have been sent.
-    await clearSending(this.#redis, partId);
-    return this.queues.voice.replay(partId, { round: round + 1 });
+    await decide(async () => {
+      // The caller accepts that the note may already have been sent.
+      await clearSending(this.#redis, partId);
+      await this.queues.voice.replay(partId, { round: round + 1 });
+    });
+    return true;
   }
 
   async addTranscript(tenant: string, jobId: string, name: string): Promise<void> {

@@ -36,6 +36,8 @@ export interface Lane {
 
 export interface FollowUpKind<Payload, Ready, Result> {
   readonly payload: z.ZodType<Payload>;
+  /** False if it was never accepted: it is removed without a trace. Default: true. */
+  readonly isWanted?: (payload: Payload) => Promise<boolean>;
   /** Called before each attempt, so that settings are current. An end skips the attempt. */
   readonly prepare: (payload: Payload) => Promise<Prepared<Ready, Result>>;
   /** Rejects when `signal` aborts, without using up an attempt. */

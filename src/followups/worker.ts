@@ -5,7 +5,14 @@
 import { DelayedError, type Job, UnrecoverableError, WaitingError, type Worker } from 'bullmq';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { CHANGE_CHANNEL } from '../jobs/names.ts';
-import { closeWorker, openWorker, type WorkerSettings } from '../jobs/open-worker.ts';
+import {
+  AttemptFailed,
+  awayNow,
+  closeWorker,
+  openWorker,
+  throughAway,
+  type WorkerSettings,
+} from '../jobs/open-worker.ts';
 import { type FollowUpKind, type Lane, type Tried, tryOnce } from './kind.ts';
 import { Lanes } from './lanes.ts';
 import { TryPlaces, type Turn } from './places.ts';
@@ -25,7 +32,7 @@ interface FollowUpWorkerOptions<Payload, Ready, Result> extends WorkerSettings {
 /** What callers see of an attempt that failed through our fault. */
 const OWN_FAULT = 'the service could not make this attempt';
 
-class TryAgain extends Error {
+class TryAgain extends AttemptFailed {
   readonly delayMs: number;
   constructor(message: string, delayMs: number) {
     super(message);
@@ -74,10 +81,14 @@ export class FollowUpWorker<Payload, Ready, Result> {
     await closeWorker(this.#worker, graceMs, giveUp);
   }
 
-  async #process(job: Job, token: string): Promise<Result> {
+  async #process(job: Job, token: string): Promise<Result | undefined> {
     const kind = this.#options.kindOf(job.name);
     const payload = kind.payload.parse(job.data);
     const jobId = job.id ?? '';
+    if ((await kind.isWanted?.(payload)) === false) {
+      job.opts.removeOnComplete = true;
+      return undefined;
+    }
     const park = (ms: number) => job.moveToDelayed(redisNow() + ms, token);
     const lane = kind.lane?.(payload);
     if (lane !== undefined && !this.#lanes.enter(lane, jobId)) {
@@ -133,12 +144,14 @@ export class FollowUpWorker<Payload, Ready, Result> {
     const attempt = { number, last: kind.schedule(number, 0) === undefined };
     const startedMs = Date.now();
     const startedAt = performance.now();
-    const { queue, logger } = this.#options;
-    const tried = await tryOnce(kind, payload, attempt, signal).catch((error: Error): Tried<Result> => {
+    const { queue, probes, logger } = this.#options;
+    const fault = async (error: Error): Promise<Tried<Result>> => {
       signal.throwIfAborted();
+      if ((await awayNow(error, probes)) !== undefined) throw error;
       logger.warn({ queue: queue.name, id: job.id, err: error }, 'a try failed by a fault of our own');
       return { outcome: 'retry', error: OWN_FAULT };
-    });
+    };
+    const tried = await tryOnce(kind, payload, attempt, signal).catch(fault);
     const { httpStatus = null, error = null, latencyMs = Math.round(performance.now() - startedAt) } = tried;
     const delayMs =
       tried.outcome === 'retry' ? kind.schedule(number, tried.retryAfterSeconds ?? 0) : undefined;
@@ -150,7 +163,13 @@ export class FollowUpWorker<Payload, Ready, Result> {
         logger.warn({ error: cause.message }, 'a try could not be logged'),
       );
     }
-    if (tried.outcome === 'done') await kind.ended?.(payload, tried.result, attempt);
+    // It was made: what follows must not have it made again.
+    if (tried.outcome === 'done') {
+      await throughAway(
+        async () => kind.ended?.(payload, tried.result, attempt),
+        () => signal.aborted,
+      );
+    }
     // Attempts are counted anew from here.
     if (tried.outcome === 'step' && number > 1) {
       await job.updateData({ ...job.data, triesBefore: job.attemptsMade });

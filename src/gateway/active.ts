@@ -119,7 +119,7 @@ function wire(options: ActiveOptions) {
   const services: GatewayServices = {
     ...{ instances, sessions, log, notes, workspaces, order, texts, sender },
     ...{ events, deliveries, webhooks, outbound, redis, wrongKeys, inboxSessions },
-    ...{ access, probes, storage, publicUrl, closing, audit, logger },
+    ...{ access, probes, storage, publicUrl, closing, audit, logger, observer },
     viewers: new Viewers({ access, inboxSessions, instances, wrongKeys }),
     sandbox: tools.sandbox?.level ?? 'none',
     brands: options.brands,

@@ -35,7 +35,7 @@ export function keyedRoutes(services: GatewayServices): Route[] {
 
 export function createApp(services: GatewayServices): Express {
   const { access, probes, storage, sandbox, trustProxy, publicUrl, corsOrigins } = services;
-  const { redis, audit, logger } = services;
+  const { redis, audit, logger, observer } = services;
   const routes = keyedRoutes(services);
   const app = application(trustProxy);
   app.use(securityHeaders());
@@ -72,7 +72,7 @@ export function createApp(services: GatewayServices): Express {
       refuseMethod(response, onPath.map(({ method }) => method.toUpperCase()).join(', ')),
   });
   app.use(notFound);
-  app.use(errorAnswer({ logger, redisReady: () => redis.status === 'ready' }));
+  app.use(errorAnswer({ logger, observer, redisReady: () => redis.status === 'ready' }));
   return app;
 }
 

@@ -15,7 +15,8 @@ import {
 } from 'soundpost-chat/event-stream';
 import { type Lease, loadFencedScript } from 'soundpost-chat/lease/lease';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
-import { isRedisAway, type Redis } from 'soundpost-kit/redis/connection';
+import { isRedisAway } from 'soundpost-kit/observe/away';
+import type { Redis } from 'soundpost-kit/redis/connection';
 import type { EventDeliveries } from './webhooks/event-deliveries.ts';
 
 interface EventReaderOptions {
@@ -105,7 +106,7 @@ export class EventReader {
     try {
       await this.#options.deliveries.add(event);
     } catch (error) {
-      if (error instanceof Error && isRedisAway(error)) {
+      if (isRedisAway(error)) {
         throw error;
       }
       const { id, instanceId } = event;

@@ -57,7 +57,7 @@ export interface GatewayOptions {
   readonly corsOrigins?: readonly string[];
   /** Limit for preparing and sending, beside the delay, ms. Default 30 s (decisions B "Audio"). */
   readonly sendTimeoutMs?: number;
-  readonly observer?: Observer;
+  readonly observer?: Observer | undefined;
   readonly tracing?: Tracing;
   readonly around?: Around;
   /** Decides which of several processes on one Redis serves. */

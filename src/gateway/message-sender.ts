@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { deadline } from 'soundpost-base/deadline';
+import { deadline, within } from 'soundpost-base/deadline';
 import { parseAddress } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
@@ -15,6 +15,7 @@ import type { MessageContent, SendFields, SentMessage, SentText } from 'soundpos
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
+import { untilTaken } from 'soundpost-kit/redis/until-taken';
 import { inDoubt, interrupted, type SendRate, type Turn, until, untilDue } from './outgoing.ts';
 import type { Sessions } from './sessions.ts';
 import { audioOf, messageContext, sentText, sentVoice } from './voice-message.ts';
@@ -81,6 +82,8 @@ interface Kind {
   readonly presence: 'recording' | 'composing';
   prepare(addressed: Addressed, signal: AbortSignal): Promise<Prepared>;
 }
+
+const SETTLED_WITHIN_MS = 500;
 
 export class MessageSender {
   readonly #options: MessageSenderOptions;
@@ -157,7 +160,9 @@ export class MessageSender {
     await this.#inTime('handing the message to the network', budget, (signal) =>
       tracing.span('send to network', network, () => this.#toNetwork(hand, signal), 'client'),
     );
-    await log.settle(record);
+    // It is sent: the answer no longer depends on the log.
+    const settling = untilTaken(() => log.settle(record));
+    await within(SETTLED_WITHIN_MS, () => settling).catch(() => undefined);
     return record;
   }
 

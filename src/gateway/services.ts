@@ -19,7 +19,7 @@ import type { EventDeliveries } from './webhooks/event-deliveries.ts';
 import type { Webhooks } from './webhooks/webhooks.ts';
 
 export interface GatewayServices
-  extends Pick<GatewayOptions, 'brands' | 'storage' | 'probes' | 'outbound' | 'logger'>,
+  extends Pick<GatewayOptions, 'brands' | 'storage' | 'probes' | 'outbound' | 'logger' | 'observer'>,
     Required<Pick<GatewayOptions, 'answersAsPublic' | 'trustProxy' | 'corsOrigins'>> {
   /** Absolute base URL without trailing slash. */
   readonly publicUrl: string;

@@ -88,6 +88,7 @@ export async function startGateway(options: GatewayOptions): Promise<RunningGate
     probes,
     sandbox: tools.sandbox?.level ?? 'none',
     logger,
+    observer: options.observer,
     corsOrigins: options.corsOrigins ?? [],
   });
   let listener: Listener | undefined;
@@ -134,9 +135,9 @@ function baseOf({ address, port, family }: AddressInfo): string {
 // Answers of a standby process: it lives, is not ready, and accepts nothing.
 
 function createStandbyApp(
-  options: Pick<GatewayServices, 'redis' | 'probes' | 'sandbox' | 'logger' | 'corsOrigins'>,
+  options: Pick<GatewayServices, 'redis' | 'probes' | 'sandbox' | 'logger' | 'observer' | 'corsOrigins'>,
 ): Express {
-  const { redis, probes, sandbox, logger, corsOrigins } = options;
+  const { redis, probes, sandbox, logger, observer, corsOrigins } = options;
   const app = application(0);
   app.use(requestLog(logger));
   app.get('/health/live', live(probes));
@@ -146,6 +147,6 @@ function createStandbyApp(
     // Without Redis no process serves, and callers get that error.
     throw redis.status === 'ready' ? standby() : new Error('Redis is away');
   });
-  app.use(errorAnswer({ logger, redisReady: () => redis.status === 'ready' }));
+  app.use(errorAnswer({ logger, observer, redisReady: () => redis.status === 'ready' }));
   return app;
 }

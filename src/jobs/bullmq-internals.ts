@@ -6,6 +6,7 @@
 
 import type { Job, Worker } from 'bullmq';
 import bullmq from 'bullmq/package.json' with { type: 'json' };
+import type { KeptAnswer } from 'soundpost-kit/http/idempotency';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { KEY_PREFIX } from 'soundpost-kit/redis/keys';
@@ -125,8 +126,35 @@ export async function isErased(redis: Redis, jobId: string): Promise<boolean> {
   return (await redis.hexists(recordKey('extract', jobId), own.erased)) === 1;
 }
 
-export async function noteVoiceSend(redis: Redis, jobId: string, sendId: string): Promise<void> {
-  await noteField(redis, recordKey('extract', jobId), own.voiceSend, sendId);
+const confirmSend = loadScript(new URL('./lua/bullmq/voice-confirm.lua', import.meta.url));
+
+interface VoiceConfirmation {
+  readonly jobId: string;
+  readonly sendId: string;
+  /** Of its first note. */
+  readonly id: string;
+  /** Key of the job's set of follow-ups, and how long it is kept. */
+  readonly deliveries: string;
+  readonly keepSeconds: number;
+  readonly kept: KeptAnswer | undefined;
+}
+
+/** Lets a voice message that was asked for be sent; the job then shows it. False if it is gone. */
+export async function confirmVoice(
+  redis: Redis,
+  { jobId, sendId, id, deliveries, keepSeconds, kept }: VoiceConfirmation,
+): Promise<boolean> {
+  const records = [recordKey('voice', id), recordKey('extract', jobId), deliveries];
+  const keys = [...PROMOTION_KEYS('voice'), ...records, ...(kept ? [kept.record] : [])];
+  const answer = [kept?.fingerprint ?? '', kept?.seed ?? '', kept?.answer ?? ''];
+  return (await confirmSend.run(redis, keys, [id, sendId, keepSeconds, ...answer])) === 1;
+}
+
+const confirmedOrDrop = loadScript(new URL('./lua/bullmq/confirmed-or-drop.lua', import.meta.url));
+
+/** Whether the voice message was confirmed; if not, it never will be. */
+export async function isVoiceConfirmed(redis: Redis, id: string): Promise<boolean> {
+  return (await confirmedOrDrop.run(redis, [recordKey('voice', id)], [])) === 1;
 }
 
 /** Our field in a voice message's hash, set while a request to the gateway is running. */
@@ -201,17 +229,30 @@ interface ConfirmedJob {
   readonly names: readonly string[];
 }
 
+/** `lists` are the tenant's sets of unfinished jobs and of all. */
+interface Confirmation {
+  readonly tenant: string;
+  readonly lists: readonly [unfinished: string, all: string];
+  readonly jobs: readonly ConfirmedJob[];
+  /** Of the submission, if it has an Idempotency-Key. */
+  readonly kept?: KeptAnswer | undefined;
+}
+
 /** Lets existing jobs of a submission start. False if one of them is gone. */
 export async function confirmJobs(
   redis: Redis,
-  tenant: string,
-  jobs: readonly ConfirmedJob[],
+  { tenant, lists, jobs, kept }: Confirmation,
 ): Promise<boolean> {
-  const keys = jobs.map(({ jobId }) => recordKey('extract', jobId));
+  const keys = [...PROMOTION_KEYS('extract'), ...lists, ...(kept ? [kept.record] : [])];
   const named = jobs.flatMap(({ jobId, names }) => [jobId, JSON.stringify(names)]);
-  const args = [ACCEPTED_CHANNEL, tenant, CHANGE_CHANNEL, ...named];
+  const answer = [kept?.fingerprint ?? '', kept?.seed ?? '', kept?.answer ?? ''];
+  const args = [ACCEPTED_CHANNEL, tenant, CHANGE_CHANNEL, ...answer, ...named];
   return (await confirm.run(redis, keys, args)) === 1;
 }
+
+/** The first keys of a script that includes lua/bullmq/promote.lua. */
+const PROMOTION_KEYS = (queue: QueueName): string[] =>
+  ['delayed', 'prioritized', 'wait', 'pc', 'marker'].map((part) => keyOf(queue, part));
 
 const owner = loadScript(new URL('./lua/bullmq/owner-read.lua', import.meta.url));
 
@@ -221,17 +262,10 @@ export async function ownerOf(redis: Redis, jobId: string): Promise<string | und
   return typeof tenant === 'string' ? tenant : undefined;
 }
 
-const drop = loadScript(new URL('./lua/bullmq/unconfirmed-drop.lua', import.meta.url));
-
-/** Ensures that the job never starts. False if it was confirmed. */
-export async function dropUnconfirmed(redis: Redis, jobId: string): Promise<boolean> {
-  return (await drop.run(redis, [recordKey('extract', jobId)], [jobId])) === 1;
-}
-
 /** `lost`: another worker has the job and its lock. */
 export type AttemptState = 'held' | 'cancelled' | 'lost';
-/** `unconfirmed`: not accepted yet; `refused`: never will be; `paused`: its key is paused. */
-type StartState = AttemptState | 'unconfirmed' | 'refused' | 'paused';
+/** `unconfirmed`: never accepted; `paused`: its key is paused. */
+type StartState = AttemptState | 'unconfirmed' | 'paused';
 
 const start = loadScript(new URL('./lua/bullmq/attempt-start.lua', import.meta.url));
 

@@ -4,38 +4,30 @@
  */
 
 import { randomBytes } from 'node:crypto';
-import { setTimeout as wait } from 'node:timers/promises';
 import { DelayedError, type Job, type Queue, UnrecoverableError, WaitingError } from 'bullmq';
 import { type ErrorBody, ServiceError } from 'soundpost-contract/errors';
-import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { type Probe, probeTable } from 'soundpost-kit/observe/probes';
 import { redisNow } from 'soundpost-kit/redis/clock';
-import type { Redis } from 'soundpost-kit/redis/connection';
 import { subscribe } from 'soundpost-kit/redis/subscription';
+import { StorageUnavailable } from 'soundpost-kit/storage/storage';
 import { AttemptReport, observeEnds, observeStart } from './attempt-report.ts';
-import {
-  dropUnconfirmed,
-  noteServed,
-  returnUnstarted,
-  startAttempt,
-  wakeWorker,
-} from './bullmq-internals.ts';
+import { noteServed, returnUnstarted, startAttempt, wakeWorker } from './bullmq-internals.ts';
 import { cancelledError, deadlyError } from './job-record.ts';
 import { ACCEPTED_CHANNEL, CANCEL_CHANNEL } from './names.ts';
 import { waitingJobs } from './open-queue.ts';
-import { closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
+import { awayNow, closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
 import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
 import { forgetReserved } from './reservation.ts';
 import { Semaphore } from './semaphore.ts';
 import { Shares } from './shares.ts';
 
 /**
- * Why a running job was aborted. `refused`: never accepted. `deadly`: killed too many workers.
+ * Why a running job was aborted. `unconfirmed`: never accepted. `deadly`: killed too many workers.
  * `undecided`: may have. `paused`: its key is.
  */
 class JobAborted extends Error {
   override readonly name = 'JobAborted';
-  readonly why: 'cancelled' | 'lost' | 'shutdown' | 'deadly' | 'undecided' | 'refused' | 'paused';
+  readonly why: 'cancelled' | 'lost' | 'shutdown' | 'deadly' | 'undecided' | 'unconfirmed' | 'paused';
   constructor(why: JobAborted['why']) {
     super(`the job was given up: ${why}`);
     this.why = why;
@@ -70,7 +62,6 @@ export interface ExtractionConsumerOptions extends WorkerSettings {
   readonly queue: Queue;
   /** Seconds without a started job, despite waiting jobs and room, that count as stalled. */
   readonly patienceSeconds?: number | undefined;
-  readonly observer?: Observer;
 }
 
 interface ExtractionConsumer {
@@ -221,13 +212,13 @@ async function attempt(
   const { signal } = controller;
   const jobId = job.id ?? '';
   const payload = ExtractPayload.parse(job.data);
-  const onState = (state: Awaited<ReturnType<typeof startConfirmed>>['state']): void => {
+  const onState = (state: Awaited<ReturnType<typeof startAttempt>>['state']): void => {
     if (state !== 'held') {
       controller.abort(new JobAborted(state));
     }
   };
   const holder = { jobId, token, tenant: payload.tenant };
-  const { state, lostStarts, unsureStarts } = await startConfirmed(redis, holder, signal);
+  const { state, lostStarts, unsureStarts } = await startAttempt(redis, holder);
   onState(state);
   if (lostStarts + unsureStarts >= MAX_LOST_STARTS) {
     controller.abort(new JobAborted(lostStarts >= MAX_LOST_STARTS ? 'deadly' : 'undecided'));
@@ -269,35 +260,22 @@ async function attempt(
   }
 }
 
-/** An API confirms within milliseconds of Redis being up; an unconfirmed job was never accepted. */
-const CONFIRMED_WITHIN_MS = 10_000;
-const FIRST_LOOK_MS = 4;
-const LAST_LOOK_MS = 100;
-
-/** Waits until the job is confirmed. */
-async function startConfirmed(redis: Redis, holder: Parameters<typeof startAttempt>[1], signal: AbortSignal) {
-  const untilMs = performance.now() + CONFIRMED_WITHIN_MS;
-  for (let waitMs = FIRST_LOOK_MS; ; waitMs = Math.min(waitMs * 2, LAST_LOOK_MS)) {
-    const { state, ...starts } = await startAttempt(redis, holder);
-    if (state !== 'unconfirmed') return { state, ...starts };
-    if (performance.now() > untilMs && (await dropUnconfirmed(redis, holder.jobId))) {
-      return { state: 'refused' as const, ...starts };
-    }
-    await wait(waitMs, undefined, { signal });
-  }
-}
-
 /** Converts the end of an attempt into BullMQ's terms. */
 async function asBullError(
   error: unknown,
   job: Job,
   token: string,
   signal: AbortSignal,
-  { redis, logger }: ExtractionConsumerOptions,
+  { redis, probes, logger }: ExtractionConsumerOptions,
 ): Promise<Error> {
   const reason = signal.aborted ? signal.reason : error;
   if (reason instanceof JobAborted) {
     return givenUp(reason, job, token, { redis, logger });
+  }
+  const isOurs = !(error instanceof ServiceError) || error.code === 'INTERNAL_ERROR';
+  if (isOurs && (await awayNow(error, probes)) !== undefined) return error as Error;
+  if (isOurs && probes?.isFailing('storage')) {
+    return new StorageUnavailable('ETIMEDOUT', 'the storage was away for too long', error);
   }
   // A job that fails before it gets an encoder, such as for its source, counts as served.
   await noteServed(redis, job.id ?? '').catch(() => undefined);
@@ -323,7 +301,7 @@ async function givenUp(
   switch (reason.why) {
     case 'cancelled':
       return new UnrecoverableError(JSON.stringify(cancelledError));
-    case 'refused':
+    case 'unconfirmed':
       logger.info({ jobId }, 'a job that was never accepted is removed');
       await forgetReserved(redis, job.data.tenant, jobId);
       job.opts.removeOnFail = true;

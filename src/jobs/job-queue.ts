@@ -1,24 +1,26 @@
 /** The producers' side of the job queue: accept, read, cancel. */
 
 import { randomUUID } from 'node:crypto';
-import { setTimeout as wait } from 'node:timers/promises';
 import { FlowProducer, type Job, type Queue, type Telemetry, UnrecoverableError } from 'bullmq';
 import { deadline, untilAborted, within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import { transcriptsOf } from 'soundpost-contract/output-request';
+import type { KeptAnswer } from 'soundpost-kit/http/idempotency';
 import { type Observer, silentObserver } from 'soundpost-kit/observe/metrics/observer';
 import { REQUEST_DEADLINE_MS } from 'soundpost-kit/redis/clients';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { Replication } from 'soundpost-kit/redis/replication';
+import { decide } from 'soundpost-kit/redis/until-taken';
 import { confirmJobs, heldJobs, markCancelled, noteErased, recordKey } from './bullmq-internals.ts';
 import { withoutQuery, withoutSecrets } from './destinations.ts';
 import { findBatch, saveBatch, unfinishedIds } from './job-index.ts';
 import { cancelledError, findJobRecord, glanceAtJob, type JobGlance, type JobRecord } from './job-record.ts';
 import { CHANGE_CHANNEL, completionId, type QueueName, queueNames } from './names.ts';
-import { openQueue, producerOptions, waitingJobs } from './open-queue.ts';
+import { openQueue, producerOptions, UNCONFIRMED_MS, waitingJobs } from './open-queue.ts';
 import type { CompletionPayload, ExtractPayload } from './payloads.ts';
 import {
+  listsOf,
   type Reservation,
   refuseSubmission,
   reserveSubmission,
@@ -38,6 +40,8 @@ interface JobQueueOptions {
   readonly recordSeconds: number;
   /** Redis' deadline for a submission; default 900. */
   readonly deadlineMs?: number;
+  /** How long a job waits for its confirmation; default {@link UNCONFIRMED_MS}. */
+  readonly unconfirmedMs?: number;
   readonly logger: Logger;
   readonly observer?: Observer;
   readonly telemetry?: Telemetry | undefined;
@@ -53,11 +57,16 @@ interface SubmitOptions {
   readonly repeated?: boolean;
   /** Must succeed before the jobs count. */
   readonly alongside?: (() => Promise<void>) | undefined;
+  /** The answer under the request's Idempotency-Key, stored by the script that confirms. */
+  readonly answer?: ((reservation: Reserved) => KeptAnswer | undefined) | undefined;
 }
+
+type Reserved = Extract<Reservation, { outcome: 'reserved' }>;
 
 interface Accepted {
   readonly tenant: string;
   readonly jobs: readonly NewJob[];
+  readonly kept?: KeptAnswer | undefined;
 }
 
 /** For accepted jobs that are restored; they cost their key nothing again. */
@@ -73,10 +82,6 @@ const ATTEMPTS = 3;
 const REMOVE_LIMIT = 100;
 /** The janitor finds the files in the record after it can no longer be read. */
 const RECORD_OUTLIVES_SECONDS = 24 * 60 * 60;
-const CONFIRMED_WITHIN_MS = 100;
-const CONFIRM_AGAIN_MS = 500;
-/** Workers wait less: they have then dropped unconfirmed jobs, which are added again. */
-const CONFIRMED_AT_LAST_MS = 5 * 60 * 1000;
 const CLOSED_WITHIN_MS = 2000;
 /** The metric's name for each outcome. */
 const observedOutcome: Readonly<Record<Reservation['outcome'], Parameters<Observer['jobsSubmitted']>[0]>> = {
@@ -143,7 +148,7 @@ export class JobQueue {
   async submit(
     tenant: string,
     jobs: readonly NewJob[],
-    { repeated = false, alongside }: SubmitOptions = {},
+    { repeated = false, alongside, answer }: SubmitOptions = {},
   ): Promise<Reservation> {
     // Including the request's other calls, the answer comes within 2 s (decisions A6).
     const { deadlineMs = REQUEST_DEADLINE_MS } = this.#options;
@@ -170,7 +175,7 @@ export class JobQueue {
         if (fresh.length > 0) await inTime(this.#add(fresh, reservation.priorities));
         await alongside?.();
         await this.replicated('extract', jobIds);
-        await this.#commit({ tenant, jobs });
+        await this.#commit({ tenant, jobs, kept: answer?.(reservation) });
         // The confirmation should be replicated too, but acceptance no longer depends on it.
         await this.replicated('extract', jobIds).catch(() => undefined);
       }
@@ -186,37 +191,25 @@ export class JobQueue {
    * @throws Redis' error reply
    */
   async #commit(accepted: Accepted): Promise<void> {
-    const confirming = confirmJobs(this.#redis, accepted.tenant, accepted.jobs.map(namedJob));
-    const outcome = await within(CONFIRMED_WITHIN_MS, () => confirming).catch((error: Error) =>
-      error.name === 'ReplyError' ? error : false,
-    );
-    if (outcome instanceof Error) throw outcome;
+    // Workers may have dropped unconfirmed jobs, or Redis lost them: they are added again.
+    const again = () => this.#restore(accepted).then(() => this.#confirm(accepted));
+    const { late } = await decide(() => this.#confirm(accepted), again);
     this.#journal.note(accepted);
-    if (!outcome) {
-      const late = this.#commitLate(accepted, confirming).finally(() => this.#late.delete(late));
-      this.#late.add(late);
-    }
+    const noted = late.then((isDone) => {
+      this.#late.delete(noted);
+      const jobIds = accepted.jobs.map(idOf);
+      if (!isDone) this.#options.logger.error({ jobIds }, 'accepted jobs could not be confirmed');
+    });
+    this.#late.add(noted);
   }
 
-  async #commitLate(accepted: Accepted, confirming: Promise<boolean>): Promise<void> {
-    const jobs = accepted.jobs.map(namedJob);
-    const untilMs = performance.now() + CONFIRMED_AT_LAST_MS;
-    for (let attempt = confirming; ; attempt = confirmJobs(this.#redis, accepted.tenant, jobs)) {
-      const isDone = await attempt
-        .then((all) => all || this.#restore(accepted).then(() => false))
-        .catch(() => false);
-      if (isDone) return;
-      if (performance.now() > untilMs) break;
-      await wait(CONFIRM_AGAIN_MS, undefined, { ref: false });
-    }
-    this.#options.logger.error(
-      { jobIds: jobs.map(({ jobId }) => jobId) },
-      'jobs that were accepted could not be confirmed',
-    );
+  #confirm({ tenant, jobs, kept }: Accepted): Promise<boolean> {
+    return confirmJobs(this.#redis, { tenant, lists: listsOf(tenant), jobs: jobs.map(namedJob), kept });
   }
 
   /** Re-adds jobs of an accepted submission that Redis lost, ignoring all limits. */
-  async #restore({ tenant, jobs }: Accepted): Promise<number> {
+  async #restore(accepted: Accepted): Promise<number> {
+    const { tenant, jobs } = accepted;
     const lost = await this.#unknown(jobs);
     if (lost.length > 0) {
       for (const { jobId, payload } of lost) {
@@ -230,7 +223,7 @@ export class JobQueue {
         await this.#add(lost, reservation.priorities);
       }
     }
-    await confirmJobs(this.#redis, tenant, jobs.map(namedJob));
+    await this.#confirm(accepted);
     // Written last, so possibly the only thing lost.
     const batchId = jobs[0]?.payload.batchId ?? null;
     if (batchId !== null && (await findBatch(this.#redis, tenant, batchId)) === undefined) {
@@ -257,6 +250,7 @@ export class JobQueue {
         opts: {
           jobId,
           timestamp,
+          delay: this.#options.unconfirmedMs ?? UNCONFIRMED_MS,
           priority: priorities[index] ?? 1,
           attempts: ATTEMPTS,
           backoff: { type: 'exponential', delay: 1000, jitter: 0.5 },

@@ -27,6 +27,9 @@ export function openQueue(name: QueueName, redis: Redis, logger: Logger, telemet
   );
 }
 
+/** How long a job waits for its confirmation, outside of the queue: then a worker removes it. */
+export const UNCONFIRMED_MS = 10_000;
+
 export type Queues = Readonly<Record<QueueName, Queue>>;
 
 /** Read-only. The caller closes them, then `redis`. */

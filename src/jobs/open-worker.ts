@@ -1,16 +1,20 @@
 /** Opens BullMQ's workers with shared settings, and closes them within a time limit. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type BackoffStrategy,
   DelayedError,
   type Job,
   type Processor,
   type Telemetry,
+  UnrecoverableError,
   WaitingError,
   Worker,
   type WorkerOptions,
 } from 'bullmq';
 import { deadline, untilAborted } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
+import { type AwayReason, awayReason, isRedisAway } from 'soundpost-kit/observe/away';
+import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Probes } from 'soundpost-kit/observe/probes';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -28,6 +32,7 @@ export interface WorkerSettings {
   readonly registry?: WorkerRegistry | undefined;
   /** While they fail, the worker takes no jobs. */
   readonly probes?: Probes | undefined;
+  readonly observer?: Observer | undefined;
   readonly logger: Logger;
   readonly telemetry?: Telemetry | undefined;
 }
@@ -44,20 +49,37 @@ const LOOK_AGAIN_MS = 500;
 /** A follow-up must survive the deaths of many workers. */
 const MAX_STALLED = 100;
 
+/** An attempt's outcome, which its schedule is for: whatever it says, no part of ours was away. */
+export class AttemptFailed extends Error {}
+
 export function openWorker(
   name: QueueName,
   processor: Processor,
-  { redis, lockSeconds, registry, probes, logger, telemetry }: WorkerSettings,
+  settings: WorkerSettings,
   options: Pick<WorkerOptions, 'concurrency' | 'autorun' | 'maxStalledCount' | 'settings'>,
 ): Worker {
+  const { redis, lockSeconds, registry, probes, logger, telemetry } = settings;
   const lockMs = lockSeconds * 1000;
   const backoff = options.settings?.backoffStrategy;
   const inTime = backoff ? neverEarly(processor) : processor;
+  const isClosing = (): boolean => worker.closing !== undefined;
   const whileOpen: Processor = async (job, token, signal) => {
-    if (!probes?.pauses(name)) return inTime(job, token, signal);
-    // BullMQ gives a waiting worker one more job after a pause.
-    await returnUnstarted(redis, name, job, token);
-    throw new WaitingError();
+    try {
+      if (probes?.pauses(name)) {
+        // BullMQ gives a waiting worker one more job after a pause.
+        await returnUnstarted(redis, name, job, token);
+        throw new WaitingError();
+      }
+      endSurely(job, isClosing);
+      return await inTime(job, token, signal);
+    } catch (error) {
+      const reason = await awayNow(error, probes);
+      if (reason === undefined) throw error;
+      settings.observer?.partAway(reason);
+      logger.warn({ id: job.id, reason, err: error }, 'an attempt is put back: a part of ours is away');
+      await putBack(job, token, isClosing);
+      throw new WaitingError();
+    }
   };
   const worker: Worker = new Worker(queueNames[name], whileOpen, {
     ...connectionOptions(redis, telemetry),
@@ -77,6 +99,48 @@ export function openWorker(
     known.then(() => worker.run()).catch((error: Error) => worker.emit('error', error));
   }
   return worker;
+}
+
+// What Redis or the storage, being away, does to an attempt: it costs no try (decisions A7).
+
+/** Between two attempts at what met them away. */
+const AWAY_MS = 500;
+
+/** Which part of ours, being away, made this attempt fail; the worker pauses at once. */
+export async function awayNow(error: unknown, probes: Probes | undefined): Promise<AwayReason | undefined> {
+  if (error instanceof AttemptFailed || error instanceof UnrecoverableError) return undefined;
+  const reason = awayReason(error);
+  if (reason === undefined) return undefined;
+  if (reason !== 'storage') {
+    await probes?.ask('redis');
+    return reason;
+  }
+  return (await probes?.ask('storage')) === 'down' ? reason : undefined;
+}
+
+/** Repeats what Redis does not take until it does. @throws any other error, and while closing */
+export async function throughAway<T>(work: () => Promise<T>, isClosing: () => boolean): Promise<T> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isRedisAway(error) || isClosing()) throw error;
+      await sleep(AWAY_MS);
+    }
+  }
+}
+
+/** Uses up no attempt. A job whose lock has expired meanwhile is others'. */
+async function putBack(job: Job, token: string | undefined, isClosing: () => boolean): Promise<void> {
+  if (!isClosing()) await sleep(AWAY_MS);
+  await throughAway(() => job.moveToWait(token), isClosing).catch(() => undefined);
+}
+
+/** Has BullMQ record an attempt's end once Redis takes it: refused, a result would cost a try. */
+function endSurely(job: Job, isClosing: () => boolean): void {
+  const [completed, failed] = [job.moveToCompleted.bind(job), job.moveToFailed.bind(job)];
+  job.moveToCompleted = (...end) => throughAway(() => completed(...end), isClosing);
+  job.moveToFailed = (...end) => throughAway(() => failed(...end), isClosing);
 }
 
 /** Pauses taking jobs as the probes demand; running jobs continue. */

@@ -185,6 +185,8 @@ export const VoicePayload = z.object({
   /** How often a stopped run was resumed from this note: each end is announced separately. */
   round: z.int().min(0),
   request: VoiceMessageRequest,
+  /** A caller asked for it: it is sent only once its API has confirmed it. */
+  isAsked: z.boolean().optional(),
 });
 export type VoicePayload = z.infer<typeof VoicePayload>;
 

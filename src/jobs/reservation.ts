@@ -53,16 +53,22 @@ const reserve = loadScript(new URL('./lua/reserve.lua', import.meta.url));
 const giveBack = loadScript(new URL('./lua/reservation-release.lua', import.meta.url));
 
 /**
- * For jobs reported as not accepted. Any that were added never start; they keep their reservation
- * until a worker removes them, because the same idempotency key can still submit them.
+ * For jobs reported as not accepted. Any that were added never start; the same idempotency key can
+ * still submit them.
  */
 export async function refuseSubmission(
   redis: Redis,
   tenant: string,
   jobIds: readonly string[],
 ): Promise<void> {
-  await giveBack.run(redis, [ownKey('unfinished', tenant), tenantJobsKey(tenant)], [...jobIds]);
+  await giveBack.run(redis, listsOf(tenant), [...jobIds]);
 }
+
+/** Sets of a tenant's jobs: the unfinished ones, and all. */
+export const listsOf = (tenant: string): readonly [unfinished: string, all: string] => [
+  ownKey('unfinished', tenant),
+  tenantJobsKey(tenant),
+];
 
 /** Releases a removed job's reservation. */
 export async function forgetReserved(redis: Redis, tenant: string, jobId: string): Promise<void> {

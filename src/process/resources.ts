@@ -18,6 +18,7 @@ import {
   pingRedis,
   type Redis,
   type RedisAddress,
+  redisProbe,
 } from 'soundpost-kit/redis/connection';
 import { startEmbeddedRedis } from 'soundpost-kit/redis/embedded';
 import { DiskSpace } from 'soundpost-kit/storage/disk-space';
@@ -168,13 +169,14 @@ export function openStores({ secrets, metrics, probes }: Resources, redis: Redis
   // First checked once Redis has proved fit.
   probes.add('clock', clockProbe(redis));
   probes.add('link', linkProbe(redis));
+  probes.add('redis', redisProbe(redis));
   metrics.read({ redis: () => pingRedis(redis).then(() => true) });
   return {
     redis,
     keys: new ApiKeys(redis, secrets.keyPepper),
     webhookSecrets: new WebhookSecrets(redis, secrets.encryption),
     close() {
-      void probes.close('clock', 'link');
+      void probes.close('clock', 'link', 'redis');
     },
   };
 }

@@ -7,7 +7,8 @@ import { mkdir, open, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'soundpost-base/logger';
-import { isRedisAway, type Redis } from 'soundpost-kit/redis/connection';
+import { isRedisAway } from 'soundpost-kit/observe/away';
+import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { webhookSecretKey } from '../jobs/tenants/webhook-secrets.ts';
 import { type Config, ConfigurationError } from './config.ts';
@@ -146,8 +147,8 @@ export async function agreedRootSecret(config: Settings, redis: Redis, logger: L
   try {
     await redis.set(FINGERPRINT_KEY, deriveSecrets(secret).fingerprint, 'NX');
   } catch (error) {
-    if (!(error instanceof Error && isRedisAway(error))) throw error;
-    logger.warn({ error: error.message }, 'the fingerprint of SECRET_KEY could not be written to Redis');
+    if (!isRedisAway(error)) throw error;
+    logger.warn({ err: error }, 'the fingerprint of SECRET_KEY could not be written to Redis');
     return secret;
   }
   // Of two that start at once with different secrets, the first wins.

@@ -73,7 +73,10 @@ function sharedOf({ resources, stores, redis, registry, workspaces, ports }: Fol
   const recordSeconds = config.JOB_TTL_SECONDS;
   const webhookTries = config.WEBHOOK_SCHEDULE_SECONDS.length;
   return {
-    settings: { redis, lockSeconds: config.JOB_LOCK_SECONDS, registry, probes, logger, telemetry },
+    settings: {
+      ...{ redis, lockSeconds: config.JOB_LOCK_SECONDS, registry, probes },
+      ...{ logger, observer: metrics.observer, telemetry },
+    },
     followUps: new JobFollowUps({ redis, recordSeconds, webhookTries, logger, telemetry }),
     services: {
       readJob: (jobId: string) => findJobRecord(redis, jobId),

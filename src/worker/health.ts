@@ -2,8 +2,9 @@
 import type { RequestListener } from 'node:http';
 import { listen } from 'soundpost-kit/http/listener';
 import type { Around } from 'soundpost-kit/http/watched';
+import { sayAway } from 'soundpost-kit/observe/away';
 import type { Probes } from 'soundpost-kit/observe/probes';
-import { type Redis, stateOfRedis } from 'soundpost-kit/redis/connection';
+import { healthOfRedis, type Redis } from 'soundpost-kit/redis/connection';
 
 interface HealthServer {
   readonly port: number;
@@ -26,11 +27,12 @@ export async function startHealthServer(
     } else if (request.url === '/health/live') {
       answer(...liveness(probes));
     } else {
-      const state = await stateOfRedis(redis);
+      const { state, reason } = await healthOfRedis(redis);
       const ready = state === 'up';
       answer(ready ? 200 : 503, {
         status: ready ? 'ok' : 'unavailable',
         checks: { redis: state },
+        ...(reason && { reason, remedy: sayAway(reason) }),
         sandbox,
         disk: probes.state('disk'),
         clock: probes.state('clock'),

@@ -9,6 +9,7 @@ import {
   BULLMQ_VERSION,
   bringFirst,
   checkBullmq,
+  confirmVoice,
   endedBetween,
   fetchExtraction,
   hashOf,
@@ -16,7 +17,6 @@ import {
   noteErased,
   noteSending,
   noteServed,
-  noteVoiceSend,
   QUEUE_PLACES_KEYS,
   readExtraction,
   recordKey,
@@ -29,6 +29,11 @@ import { DEAD_WORKERS_KEY, WORKER_BEATS_KEY } from '../../src/jobs/names.ts';
 import { apiKeyKey, PAUSED_FIELD } from '../../src/jobs/tenants/api-keys.ts';
 import { resultOf } from './job-result.ts';
 import { newJobId, payloadOf, TENANT, useQueue } from './queue-fixture.ts';
+
+const ofSend = (jobId: string) => ({
+  ...{ jobId, sendId: 'send-1', id: 'send-1', deliveries: '{soundpost}:sp:deliveries' },
+  ...{ keepSeconds: 60, kept: undefined },
+});
 
 const queue = useQueue();
 
@@ -105,7 +110,8 @@ describe("a job's record", () => {
     const { redis } = queue();
     const jobId = await queue().submit();
     await noteErased(redis, jobId);
-    await noteVoiceSend(redis, jobId, 'send-1');
+    await queue().queue('voice').add('send', {}, { jobId: 'send-1' });
+    expect(await confirmVoice(redis, ofSend(jobId))).toBe(true);
     const values = await run('read-record.lua', 'return readRecord(KEYS[1])', [recordKey('extract', jobId)]);
     const along = readExtraction(hashOf(values as (string | null)[]));
     expect(along).toEqual(readExtraction(await fetchExtraction(redis, jobId)));
@@ -117,7 +123,7 @@ describe("a job's record", () => {
     const jobId = newJobId();
     await noteServed(redis, jobId, 'a');
     await noteErased(redis, jobId);
-    await noteVoiceSend(redis, jobId, 'send-1');
+    expect(await confirmVoice(redis, ofSend(jobId))).toBe(false);
     expect(await noteSending(redis, jobId)).toBe('absent');
     expect([
       await queue().queue('extract').getJob(jobId),

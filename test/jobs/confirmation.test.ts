@@ -7,7 +7,8 @@ import { tenantJobsKey } from '../../src/jobs/reservation.ts';
 import { resultOf } from './job-result.ts';
 import { newJobId, payloadOf, TENANT, useQueue } from './queue-fixture.ts';
 
-const queue = useQueue();
+// A job is removed sooner than after 10 s, and a busy machine may take its time.
+const queue = useQueue({}, { unconfirmedMs: 1000, deadlineMs: 30_000 });
 const HOOK = { webhook: 'https://client.example/hook' };
 const refusing = {
   alongside: async () => {
@@ -80,6 +81,36 @@ it('a job that a worker has dropped is added again when it is submitted under it
   await jobs.submit(TENANT, [again], { repeated: true });
   await queue().reaches(again.jobId, 'completed');
   expect(ran).toEqual([again.jobId]);
+});
+
+it('a job that is not confirmed holds no place', async () => {
+  const { jobs } = queue();
+  const ran = consume();
+  const taken: number[] = [];
+  await jobs.submit(TENANT, [{ jobId: newJobId(), payload: payloadOf(TENANT) }], {
+    alongside: async () => {
+      // The worker has one place, and would wait in it.
+      const accepted = await queue().submit(TENANT);
+      await queue().reaches(accepted, 'completed');
+      taken.push(ran.length);
+    },
+  });
+  expect(taken).toEqual([1]);
+});
+
+it('the script that confirms stores the answer, in an open record or one that Redis has lost', async () => {
+  const { jobs, redis } = queue();
+  const record = ownKey('idempotency', TENANT, 'key');
+  const kept = { record, fingerprint: 'f', seed: 's', answer: '{"id":1}' };
+  const job = { jobId: newJobId(), payload: payloadOf(TENANT) };
+  const seen: unknown[] = [];
+  await jobs.submit(TENANT, [job], {
+    alongside: async () => void seen.push(await redis.exists(record)),
+    answer: () => kept,
+  });
+  expect(seen).toEqual([0]);
+  expect(await redis.hgetall(record)).toEqual({ fingerprint: 'f', seed: 's', answer: '{"id":1}' });
+  expect(await redis.pttl(record)).toBeGreaterThan(23 * 60 * 60 * 1000);
 });
 
 it('whoever waits for a job that is not confirmed yet sees none', async () => {

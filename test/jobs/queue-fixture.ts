@@ -2,9 +2,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { Queue, Worker } from 'bullmq';
+import { isRedisAway } from 'soundpost-kit/observe/away';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { Probes } from 'soundpost-kit/observe/probes';
-import { closeRedis, connectRedis, isRedisAway, pingRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { closeRedis, connectRedis, pingRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { KEY_PREFIX } from 'soundpost-kit/redis/keys';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
@@ -27,6 +28,9 @@ import { WorkerRegistry } from '../../src/jobs/worker-registry.ts';
 export const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 
 export const TENANT = 'tenant01';
+
+/** Default: those of production. */
+type QueueTimes = Partial<Pick<ConstructorParameters<typeof JobQueue>[0], 'unconfirmedMs' | 'deadlineMs'>>;
 
 const LIMITS: SubmissionLimits = {
   submitPerMinute: 100_000,
@@ -76,11 +80,11 @@ export class TestQueue {
   readonly #patient: Redis;
   readonly #closing: (() => Promise<unknown>)[] = [];
 
-  constructor(server: TestRedis, limits: Partial<SubmissionLimits>) {
+  constructor(server: TestRedis, limits: Partial<SubmissionLimits>, times: QueueTimes = {}) {
     this.server = server;
     this.redis = this.connect('request');
     this.#patient = this.connect('worker');
-    this.jobs = this.jobQueue(limits);
+    this.jobs = this.jobQueue(limits, logger, times);
   }
 
   /** @param deadlineMs on a busy machine Redis may be late by more than a request waits in production */
@@ -94,12 +98,13 @@ export class TestQueue {
     return redis;
   }
 
-  jobQueue(limits: Partial<SubmissionLimits>, told = logger): JobQueue {
+  jobQueue(limits: Partial<SubmissionLimits>, told = logger, times: QueueTimes = {}): JobQueue {
     const jobs = new JobQueue({
       holdUpload: async () => true,
       redis: this.redis,
       limits: { ...LIMITS, ...limits },
       recordSeconds: 3600,
+      ...times,
       logger: told,
     });
     this.onClose(() => jobs.close());
@@ -243,14 +248,14 @@ export class TestQueue {
 }
 
 /** Call it at the top of a file or a `describe`; the test gets its queue by calling what it answers. */
-export function useQueue(limits: Partial<SubmissionLimits> = {}): () => TestQueue {
+export function useQueue(limits: Partial<SubmissionLimits> = {}, times: QueueTimes = {}): () => TestQueue {
   let queue: TestQueue | undefined;
   let server: TestRedis;
   beforeAll(async () => {
     server = await startTestRedis();
   });
   beforeEach(async () => {
-    queue = new TestQueue(server, limits);
+    queue = new TestQueue(server, limits, times);
     await queue.ready();
     await queue.redis.flushall();
   });

@@ -3,7 +3,8 @@
  * Broken by hand (src/jobs/open-queue.ts): without skipVersionCheck every submission is refused from then on, with Redis well again.
  */
 import { once } from 'node:events';
-import { isRedisAway, type Redis } from 'soundpost-kit/redis/connection';
+import { isRedisAway } from 'soundpost-kit/observe/away';
+import type { Redis } from 'soundpost-kit/redis/connection';
 import { until } from 'soundpost-testing/until';
 import { afterEach, expect, it } from 'vitest';
 import { JobFollowUps } from '../../src/followups/job-followups.ts';

@@ -309,8 +309,8 @@ export const apiFaults: readonly Fault[] = [
     name: 'ready-without-redis',
     promise: 'failure.md "Redis refuses writes": /health/ready is 503 and says redis: refuses-writes',
     in: 'healthRoutes',
-    search: "const ready = redis === 'up';",
-    replace: "const ready = redis !== 'down';",
+    search: "const ready = state === 'up';",
+    replace: "const ready = state !== 'down';",
     tests: ['test/redis/refuses-writes.test.ts', 'test/api/deadlines.core-all.test.ts'],
   },
   {

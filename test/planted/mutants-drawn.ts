@@ -137,8 +137,8 @@ export const mutants: readonly Fault[] = [
     name: 'mutant-negated-open-worker-whileopen',
     promise: 'a mutant of what one MP3 job runs',
     in: 'whileOpen',
-    search: 'if (!probes?.pauses(name)) return',
-    replace: 'if (probes?.pauses(name)) return',
+    search: 'if (probes?.pauses(name)) {',
+    replace: 'if (!probes?.pauses(name)) {',
     tests: [
       'test/jobs/extraction-consumer.test.ts',
       'test/redis/cluster-down.test.ts',

@@ -171,6 +171,15 @@ describe('a Redis', () => {
     });
   });
 
+  it('whose socket reports a second error, as one that refuses our certificate does, ends no process', async () => {
+    const redis = connectRedis({ url: await startRedis(...DURABLE), role: 'request', logger }) as Client;
+    closing.push(() => closeRedis(redis));
+    await redis.ping();
+    const { stream } = redis;
+    // Without a listener this throws.
+    for (const which of ['first', 'second']) stream.emit('error', new Error(which));
+  });
+
   it('behind Sentinels with TLS and passwords of their own is found', { tags: 'openssl' }, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'soundpost-sentinel-'));
     closing.push(() => rm(folder, { recursive: true, force: true }));

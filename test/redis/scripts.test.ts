@@ -3,6 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { NOT_HOLDER } from 'soundpost-chat/lease/lease';
+import { KEEP_MS } from 'soundpost-kit/http/idempotency';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { RATE_WINDOW_SECONDS, WRONG_KEYS_PER_MINUTE } from 'soundpost-kit/redis/rate';
@@ -89,6 +90,8 @@ const shared: Readonly<Record<string, string | number>> = {
   'own.attempts in bullmq-internals.ts': own.attempts,
   'own.confirmed in bullmq-internals.ts': own.confirmed,
   'own.names in bullmq-internals.ts': own.names,
+  'own.voiceSend in bullmq-internals.ts': own.voiceSend,
+  'KEEP_MS in idempotency.ts': KEEP_MS,
 };
 
 it('finds the scripts', () => {

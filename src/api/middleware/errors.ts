@@ -1,8 +1,8 @@
 /** The only place that decides how a failed request is answered. */
 import type { ErrorRequestHandler } from 'express';
 import { ServiceError } from 'soundpost-contract/errors';
+import { awayReason } from 'soundpost-kit/observe/away';
 import { heldKeys } from 'soundpost-kit/observe/held-keys';
-import { isRedisAway } from 'soundpost-kit/redis/connection';
 import { NotReplicated } from 'soundpost-kit/redis/replication';
 import { sendError } from '../answer.ts';
 import { LimitReached } from '../limit-reached.ts';
@@ -24,6 +24,8 @@ export function errorHandler({
         'request failed',
       );
     }
+    const reason = answer.code === 'SERVICE_UNAVAILABLE' ? awayReason(answer.cause) : undefined;
+    if (reason !== undefined) observer.partAway(reason);
     if (answer instanceof LimitReached) {
       const { limit, rate } = answer;
       const { key, requestId } = response.locals as { readonly key: string; readonly requestId: string };
@@ -79,25 +81,14 @@ function bodyError(error: Error): ServiceError | undefined {
   }
 }
 
-const UNREACHABLE_CODES = new Set([
-  'EACCES',
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ENOENT',
-  'EPIPE',
-  'ETIMEDOUT',
-  'ENOSPC',
-  'EDQUOT',
-]);
 /** Redis or the storage is unreachable, full or read-only. */
 function unreachable(error: Error): ServiceError | undefined {
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  return UNREACHABLE_CODES.has(code) || isRedisAway(error)
-    ? new ServiceError('SERVICE_UNAVAILABLE', 'the service is temporarily unavailable', {
+  return awayReason(error) === undefined
+    ? undefined
+    : new ServiceError('SERVICE_UNAVAILABLE', 'the service is temporarily unavailable', {
         retryAfterSeconds: RETRY_AFTER_SECONDS,
         cause: error,
-      })
-    : undefined;
+      });
 }
 
 function internal(error: Error): ServiceError {

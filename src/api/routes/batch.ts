@@ -73,17 +73,22 @@ async function batch(context: RouteContext): Promise<void> {
     request: { ...job, options: { webhook, voiceMessage, ...withoutUndefined(job.options) } },
     ...(job.options.webhook === undefined ? { webhookPath: 'webhook' } : {}),
   }));
-  await answerOnce(context, JSON.stringify(parsed), async (seed) => {
-    const key = keyOf(context);
-    const batchId = idFor('batch', seed, 0);
-    const { jobIds, rate } = await submitJobs(services, key, requested, { batchId, retryOf: null }, seed);
-    setRateLimit(response, 'submit', rate);
-    return {
-      httpStatus: 202,
-      headers: { Location: `${services.settings.publicUrl}/v1/batch/${batchId}` },
-      data: { batchId, totalJobs: jobIds.length, jobs: jobIds.map((jobId) => ({ jobId, status: 'queued' })) },
-      message: `${jobIds.length} job(s) queued`,
-    };
+  await answerOnce(context, JSON.stringify(parsed), (turn) => {
+    const batchId = idFor('batch', turn.seed, 0);
+    const origin = { batchId, retryOf: null };
+    return submitJobs(services, keyOf(context), requested, origin, turn, ({ jobIds, rate }) => {
+      setRateLimit(response, 'submit', rate);
+      return {
+        httpStatus: 202,
+        headers: { Location: `${services.settings.publicUrl}/v1/batch/${batchId}` },
+        data: {
+          batchId,
+          totalJobs: jobIds.length,
+          jobs: jobIds.map((jobId) => ({ jobId, status: 'queued' })),
+        },
+        message: `${jobIds.length} job(s) queued`,
+      };
+    });
   });
 }
 

@@ -7,7 +7,7 @@ import { JobRequest, UploadedJobRequest } from 'soundpost-contract/job-request';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { z } from 'zod';
 import { parseSubmission } from '../address-faults.ts';
-import { answerOnce, bodyHash } from '../answer.ts';
+import { type AnswerTurn, answerOnce, bodyHash } from '../answer.ts';
 import { invalidForm, takeForm } from '../form.ts';
 import { discardAfter, discardUpload } from '../intake.ts';
 import { acceptedJob } from '../job-answer.ts';
@@ -68,13 +68,15 @@ async function extract(context: RouteContext): Promise<void> {
     ? await readUploaded(context)
     : await readJob(context);
   let queued = false;
-  const submit = async (seed: string | undefined) => {
+  const submit = async (turn: AnswerTurn) => {
     const submitted = [{ request: job, path: '' }];
     const origin = { batchId: null, retryOf: null };
-    const submission = await submitJobs(services, keyOf(context), submitted, origin, seed);
+    const answer = await submitJobs(services, keyOf(context), submitted, origin, turn, (submission) => {
+      setRateLimit(response, 'submit', submission.rate);
+      return acceptedJob(services.settings, submission);
+    });
     queued = true;
-    setRateLimit(response, 'submit', submission.rate);
-    return acceptedJob(services.settings, submission);
+    return answer;
   };
   // A refused or repeated request leaves its file unused.
   const unused = (): string | undefined => (queued ? undefined : sent);

@@ -1,6 +1,7 @@
 /** Whether the process lives and can work (decisions E, "Health"). */
 
-import { redisStates, stateOfRedis } from 'soundpost-kit/redis/connection';
+import { awayReasons, sayAway } from 'soundpost-kit/observe/away';
+import { healthOfRedis, redisStates } from 'soundpost-kit/redis/connection';
 import { sandboxLevels } from 'soundpost-media/sandbox';
 import { z } from 'zod';
 import type { Route } from '../route.ts';
@@ -17,6 +18,11 @@ const Storage = z.enum(['up', 'slow', 'down']).meta({
 const Readiness = z.object({
   status: z.enum(['ok', 'unavailable']),
   checks: z.object({ redis: Redis, storage: Storage }),
+  reason: z
+    .enum(awayReasons)
+    .optional()
+    .meta({ description: 'With 503: why, as in the metric soundpost_away_total' }),
+  remedy: z.string().optional().meta({ description: 'With 503: what to do' }),
   sandbox: z
     .enum(sandboxLevels)
     .optional()
@@ -69,13 +75,15 @@ export const healthRoutes: readonly Route[] = [
     },
     async handle({ response, services }) {
       const [redis, disk] = await Promise.all([
-        stateOfRedis(services.redis),
+        healthOfRedis(services.redis),
         services.disk.isLow().then(asState, () => undefined),
       ]);
-      const ready = redis === 'up';
+      const { state, reason } = redis;
+      const ready = state === 'up';
       response.status(ready ? 200 : 503).json({
         status: ready ? 'ok' : 'unavailable',
-        checks: { redis, storage: services.probes.state('storage') },
+        checks: { redis: state, storage: services.probes.state('storage') },
+        ...(reason && { reason, remedy: sayAway(reason) }),
         sandbox: services.settings.sandbox,
         disk,
       });

@@ -171,12 +171,13 @@ async function retry(context: RouteContext): Promise<void> {
       `only a failed job can be retried; this one is ${failed.status}`,
     );
   }
-  await answerOnce(context, failed.jobId, async (seed) => {
+  await answerOnce(context, failed.jobId, (turn) => {
     const submitted = [{ request: requestOf(failed, services), path: '' }];
     const origin = { batchId: null, retryOf: failed.jobId };
-    const submission = await submitJobs(services, keyOf(context), submitted, origin, seed);
-    setRateLimit(response, 'submit', submission.rate);
-    return acceptedJob(services.settings, submission);
+    return submitJobs(services, keyOf(context), submitted, origin, turn, (submission) => {
+      setRateLimit(response, 'submit', submission.rate);
+      return acceptedJob(services.settings, submission);
+    });
   });
 }
 

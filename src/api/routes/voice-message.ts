@@ -2,12 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { VoiceMessageAccepted } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
+import type { VoiceMessageState } from 'soundpost-contract/job';
 import { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
 import { readVoiceState } from '../../followups/state/voice.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { notePartId } from '../../jobs/names.ts';
-import { answerOnce } from '../answer.ts';
+import { type Answer, answerOnce } from '../answer.ts';
 import { isExpired, ownedJob } from '../job-answer.ts';
 import { parseRequest, readJson } from '../request.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
@@ -52,28 +53,32 @@ async function send(context: RouteContext): Promise<void> {
   demandFile(record);
   const { jobId } = record;
   demandRun(record, voiceMessage);
-  await answerOnce(context, `${jobId} ${JSON.stringify(voiceMessage)}`, async (seed) => {
+  await answerOnce(context, `${jobId} ${JSON.stringify(voiceMessage)}`, async ({ seed, keep }) => {
     const before = await readVoiceState(services.redis, record);
     const stopped =
       before?.parts?.findIndex(({ status }) => status === 'failed' || status === 'unknown') ?? 0;
     const earlier = record.voiceSendId;
-    if (
-      stopped > 0 &&
-      earlier !== null &&
-      (await services.followUps.goOnWithVoice(earlier, stopped, voiceMessage))
-    ) {
+    if (stopped > 0 && earlier !== null) {
+      // What follows is decided, whatever replicas say later.
       await services.jobs.replicated('voice', [notePartId(earlier, stopped)]);
-      return { httpStatus: 202, data: { jobId, voiceMessage: await readVoiceState(services.redis, record) } };
+      if (await services.followUps.goOnWithVoice(earlier, stopped, voiceMessage)) {
+        const state = readVoiceState(services.redis, record);
+        return accepted(jobId, await state.catch(() => before));
+      }
     }
     const sendId = `${jobId}-voice-${seed ?? randomBytes(8).toString('hex')}`;
-    await services.followUps.resendVoice({
-      ...{ tenant: key.id, jobId, sendId, part: 0 },
-      request: voiceMessage,
-    });
+    const sending = { tenant: key.id, jobId, sendId, request: voiceMessage };
+    await services.followUps.askVoice(sending);
     await services.jobs.replicated('voice', [sendId]);
     const state = await readVoiceState(services.redis, { ...record, voiceSendId: sendId });
-    return { httpStatus: 202, data: { jobId, voiceMessage: state } };
+    const answer = accepted(jobId, state);
+    await services.followUps.confirmVoice(sending, keep(answer));
+    return answer;
   });
+}
+
+function accepted(jobId: string, voiceMessage: VoiceMessageState | undefined): Answer {
+  return { httpStatus: 202, data: { jobId, voiceMessage } };
 }
 
 /** Notes are cut from the source, which is gone. */

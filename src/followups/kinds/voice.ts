@@ -10,7 +10,7 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import type { UrlSigner } from 'soundpost-kit/signing/signatures';
 import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
-import { clearSending } from '../../jobs/bullmq-internals.ts';
+import { clearSending, isVoiceConfirmed } from '../../jobs/bullmq-internals.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { notePartId, webhookId } from '../../jobs/names.ts';
 import {
@@ -67,6 +67,8 @@ export function voiceKind(services: VoiceServices): FollowUpKind<VoicePayload, R
   };
   return {
     payload: VoicePayload,
+    isWanted: async ({ isAsked, sendId, part }) =>
+      !isAsked || (await isVoiceConfirmed(services.redis, notePartId(sendId, part))),
     async prepare({ jobId }) {
       const record = await services.readJob(jobId);
       // Without a voice message request there is no rendition; the gateway converts any audio.
@@ -202,7 +204,10 @@ async function conclude(
     case 'sent': {
       const { key, messageStatus } = answer;
       // Also keeps a status that the gateway has already reported, for as long as the job.
-      await raiseMessageStatus(services.redis, key.id, messageStatus, services.logSeconds);
+      await raiseMessageStatus(services.redis, key.id, messageStatus, services.logSeconds).catch((error) =>
+        // It is sent all the same.
+        services.logger.warn({ err: error }, 'the status of a voice message could not be kept'),
+      );
       return { outcome: 'done', result: { status: 'sent', key, messageStatus, error: null } };
     }
     case 'refused':

@@ -10,7 +10,8 @@ import {
   gatewayErrorCatalogue,
 } from 'soundpost-contract/gateway-errors';
 import { fieldPath, jsonReader } from 'soundpost-kit/http/json-body';
-import { isRedisAway } from 'soundpost-kit/redis/connection';
+import { awayReason, isRedisAway } from 'soundpost-kit/observe/away';
+import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { z } from 'zod';
 import { requestId } from './request-log.ts';
 
@@ -24,12 +25,16 @@ interface ErrorAnswerOptions {
   readonly logger: Logger;
   /** Whether Redis answers; failures while it does not are the service's. */
   readonly redisReady: () => boolean;
+  readonly observer?: Observer | undefined;
 }
 
-export function errorAnswer({ logger, redisReady }: ErrorAnswerOptions): ErrorRequestHandler {
+export function errorAnswer({ logger, redisReady, observer }: ErrorAnswerOptions): ErrorRequestHandler {
   return (error, request, response, next) => {
     const shown = toGatewayError(error, redisReady());
     const { httpStatus } = gatewayErrorCatalogue[shown.code];
+    if (shown.code === 'service_unavailable') {
+      observer?.partAway(awayReason(shown.cause) ?? 'redis_unreachable');
+    }
     if (httpStatus >= 500 && !EXPECTED.has(shown.code)) {
       logger.error({ err: error, requestId: requestId(request), code: shown.code }, 'request failed');
     }
@@ -86,7 +91,7 @@ function toGatewayError(error: unknown, redisReady: boolean): GatewayError {
   if (http.success) {
     return bodyFault(http.data);
   }
-  if (!redisReady || (error instanceof Error && isRedisAway(error))) {
+  if (!redisReady || isRedisAway(error)) {
     return new GatewayError('service_unavailable', 'the gateway cannot reach its database', {
       retryAfterSeconds: 5,
       cause: error,

@@ -2,8 +2,9 @@
 import type { RequestHandler } from 'express';
 import { STANDBY_RETRY_SECONDS } from 'soundpost-chat/lease/lease';
 import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
+import { sayAway } from 'soundpost-kit/observe/away';
 import type { ProbeState, Probes } from 'soundpost-kit/observe/probes';
-import { type Redis, stateOfRedis } from 'soundpost-kit/redis/connection';
+import { healthOfRedis, type Redis, type redisStates } from 'soundpost-kit/redis/connection';
 import type { SandboxLevel } from 'soundpost-media/sandbox';
 
 export function live(probes: Probes): RequestHandler {
@@ -24,7 +25,7 @@ interface Readiness {
   readonly serves: boolean;
 }
 
-const redisWords: Readonly<Record<Awaited<ReturnType<typeof stateOfRedis>>, string>> = {
+const redisWords: Readonly<Record<(typeof redisStates)[number], string>> = {
   up: 'ok',
   'refuses-writes': 'refuses-writes',
   down: 'unreachable',
@@ -37,7 +38,7 @@ const storageWords: Readonly<Record<ProbeState<'storage'>, string>> = {
 
 export function ready({ redis, probes, sandbox, serves }: Readiness): RequestHandler {
   return async (_request, response) => {
-    const redisState = await stateOfRedis(redis);
+    const { state: redisState, reason } = await healthOfRedis(redis);
     const ok = redisState === 'up' && serves;
     const standsBy = redisState === 'up' && !serves;
     if (standsBy) {
@@ -50,6 +51,7 @@ export function ready({ redis, probes, sandbox, serves }: Readiness): RequestHan
         status: ok ? 'ok' : 'unavailable',
         ...(standsBy ? { code: 'standby' satisfies GatewayErrorCode } : {}),
         redis: redisWords[redisState],
+        ...(reason && { reason, remedy: sayAway(reason) }),
         storage: storageWords[probes.state('storage')],
         sandbox,
       });

@@ -91,6 +91,7 @@ export class EventDeliveries {
       concurrency: CONCURRENCY,
       lockSeconds: LOCK_SECONDS,
       probes,
+      observer,
       logger,
     });
   }

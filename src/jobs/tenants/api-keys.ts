@@ -61,6 +61,7 @@ const StoredKey = PublicFields.extend({
 });
 
 const create = loadScript(new URL('./lua/api-key-create.lua', import.meta.url));
+const undo = loadScript(new URL('./lua/api-key-undo.lua', import.meta.url));
 
 /** The id in a text that looks like a key, valid or not. */
 export function claimedId(text: string): string | undefined {
@@ -110,9 +111,14 @@ export class ApiKeys {
     for (;;) {
       const id = randomText(LOWER, 8);
       const secret = randomText(MIXED, SECRET_LENGTH);
-      if (await this.#store(id, secret, key, createdAtMs)) {
-        return `sp_${id}_${secret}`;
-      }
+      const stored = await this.#store(id, secret, key, createdAtMs).catch((error: unknown) => {
+        // Redis may only be late, and nobody knows the secret.
+        undo
+          .run(this.#redis, [apiKeyKey(id), ownKey('keys')], [id, this.#mac(id, secret)])
+          .catch(() => undefined);
+        throw error;
+      });
+      if (stored) return `sp_${id}_${secret}`;
     }
   }
 

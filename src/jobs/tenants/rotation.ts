@@ -9,6 +9,7 @@ const OVERLAP_MS = 24 * 60 * 60 * 1000;
 const MAX_REPLACED = 5;
 
 const rotate = loadScript(new URL('./lua/secret-rotate.lua', import.meta.url));
+const undo = loadScript(new URL('./lua/secret-rotate-undo.lua', import.meta.url));
 
 /**
  * @param currentField the hash's field with the current secret
@@ -22,7 +23,12 @@ export async function rotateSecret(
 ): Promise<void> {
   const now = redisNow();
   const args = [currentField, secret, now, now + OVERLAP_MS, MAX_REPLACED];
-  const waitMs = Number(await rotate.run(redis, [key], args));
+  const rotating = rotate.run(redis, [key], args).catch((error: unknown) => {
+    // Redis may only be late, and nobody knows the new secret.
+    undo.run(redis, [key], [currentField, secret]).catch(() => undefined);
+    throw error;
+  });
+  const waitMs = Number(await rotating);
   if (waitMs > 0) {
     throw new ServiceError(
       'RATE_LIMITED',

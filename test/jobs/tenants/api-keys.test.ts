@@ -1,10 +1,13 @@
 /** API keys from their making to their end. */
 
 import { scopes } from 'soundpost-contract/api-keys';
+import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { until } from 'soundpost-testing/until';
 import { describe, expect, it } from 'vitest';
 import { admitRequest } from '../../../src/jobs/admission.ts';
 import { ApiKeys } from '../../../src/jobs/tenants/api-keys.ts';
+import { rotateSecret } from '../../../src/jobs/tenants/rotation.ts';
 import { useQueue } from '../queue-fixture.ts';
 
 const queue = useQueue();
@@ -12,6 +15,34 @@ const PEPPER = Buffer.alloc(32, 1);
 const store = (pepper = PEPPER) => new ApiKeys(queue().redis, pepper);
 const wanted = { name: 'the website', scopes: ['extract', 'read'], instances: ['main'] } as const;
 const BOOTSTRAP = 'sp_operator_0123456789abcdefghijABCDEFGHIJ01';
+
+describe('what was reported as failed, since Redis hung, is undone once it wakes', () => {
+  /** Gives up soon, and does the work while Redis hangs. */
+  async function hung(work: (impatient: Redis) => Promise<unknown>): Promise<void> {
+    const { server } = queue();
+    const impatient = queue().connect('request', server.url, 200);
+    await impatient.ping();
+    process.kill(server.pid, 'SIGSTOP');
+    await expect(work(impatient)).rejects.toThrow('Command timed out');
+    process.kill(server.pid, 'SIGCONT');
+    // Behind all that was sent before.
+    await until('Redis has answered', () => impatient.ping().catch(() => undefined));
+  }
+
+  it('a new key', async () => {
+    await hung((impatient) => new ApiKeys(impatient, PEPPER).create(wanted));
+    expect(await store().list()).toEqual([]);
+  });
+
+  it('a new secret', async () => {
+    const { redis } = queue();
+    await rotateSecret(redis, 'a hash', 'mac', 'first');
+    await rotateSecret(redis, 'a hash', 'mac', 'second');
+    const before = await redis.hgetall('a hash');
+    await hung((impatient) => rotateSecret(impatient, 'a hash', 'mac', 'third'));
+    expect(await redis.hgetall('a hash')).toEqual(before);
+  });
+});
 
 describe('a key', () => {
   it('is known by its text, with its scopes and instances', async () => {

@@ -35,6 +35,15 @@ export const probeTable = {
   link,
   /** The gateway has its own connection. */
   gatewayLink: link,
+  /** Redis takes writes. */
+  redis: {
+    states: ['up', 'refuses-writes'],
+    everyMs: 1000,
+    everyMsWhileFailing: 250,
+    pauses: 'every queue',
+    failed: 'Redis refuses writes: no jobs are taken until it takes them',
+    recovered: 'Redis takes writes again',
+  },
   /** This process's clock is close to Redis', because BullMQ times jobs by it. */
   clock: {
     states: ['right', 'wrong'],

@@ -9,6 +9,22 @@ type NetStream = Redis['stream'];
 type SendArguments = Parameters<Cluster['sendCommand']>;
 type ClusterArguments = ConstructorParameters<typeof Cluster<'legacy'>>;
 
+/**
+ * ioredis (6.0.0) hears one `error` of a socket. A server that refuses our certificate causes two,
+ * and the second would end the process. Covers nodes of a cluster and clients of Sentinels too.
+ */
+const streams = new WeakMap<object, NetStream>();
+Object.defineProperty(Redis.prototype, 'stream', {
+  configurable: true,
+  get(this: object) {
+    return streams.get(this);
+  },
+  set(this: object, stream: NetStream) {
+    stream.on('error', () => undefined);
+    streams.set(this, stream);
+  },
+});
+
 const CONNECT_AGAIN_MS = 100;
 type LegacyOptions = RedisOptions & { replyMapping?: 'legacy' };
 

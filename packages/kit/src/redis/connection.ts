@@ -3,6 +3,7 @@
 import { Cluster, type ClusterOptions, type RedisOptions, type Redis as SingleRedis } from 'ioredis';
 import { untilAborted, within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
+import { type AwayReason, awayReason, refusesWrites, sayAway } from '../observe/away.ts';
 import type { Probe } from '../observe/probes.ts';
 import { LastingRedis, REQUEST_DEADLINE_MS, RequestCluster, RequestRedis, WorkerCluster } from './clients.ts';
 import { KEY_PREFIX, ownKey } from './keys.ts';
@@ -58,8 +59,12 @@ const REDIRECTIONS = { request: 16, worker: Number.MAX_SAFE_INTEGER };
 const NEXT_REDIRECTION_MS = 20;
 const SLOTS_TIMEOUT_MS = 2000;
 
-/** Answers of a server that is no master, or not yet: reconnecting may find the master. */
-const NO_MASTER = /\b(READONLY|LOADING|MASTERDOWN|UNBLOCKED)\b/;
+/** A server that is no master, or not yet: reconnecting may find the master. */
+const NO_MASTER: readonly (AwayReason | undefined)[] = [
+  'redis_read_only',
+  'redis_loading',
+  'redis_no_master',
+];
 const REJECT_AND_RECONNECT = 1;
 const RECONNECT_AND_RESEND = 2;
 
@@ -117,7 +122,7 @@ function connect(
       target.kind === 'sentinel' ? LONGEST_SEARCH_DELAY_MS : LONGEST_RECONNECT_DELAY_MS,
     ),
     reconnectOnError: (error) => {
-      if (!NO_MASTER.test(error.message)) return false;
+      if (!NO_MASTER.includes(awayReason(error))) return false;
       // Nothing was done. Requests fail at once; a worker's command goes to the next master.
       return role === 'request' ? REJECT_AND_RECONNECT : RECONNECT_AND_RESEND;
     },
@@ -188,34 +193,38 @@ export async function pingRedis(redis: Redis): Promise<void> {
 
 /** `refuses-writes`: it answers, but is full, cannot persist, lacks replicas, or is no master. */
 export const redisStates = ['up', 'refuses-writes', 'down'] as const;
-type RedisState = (typeof redisStates)[number];
 
-const REFUSES_WRITES = /^(OOM|MISCONF|READONLY|NOREPLICAS)\b/;
+interface RedisHealth {
+  readonly state: (typeof redisStates)[number];
+  /** Unless it is up. */
+  readonly reason?: AwayReason;
+}
+
 const WRITTEN_FOR_MS = 60_000;
 
 /** Whether this Redis can be used: reads may work while every write is refused. */
-export async function stateOfRedis(redis: Redis): Promise<RedisState> {
+export async function healthOfRedis(redis: Redis): Promise<RedisHealth> {
   try {
     await redis.set(ownKey('written'), '', 'PX', WRITTEN_FOR_MS);
-    return 'up';
+    return { state: 'up' };
   } catch (error) {
-    return error instanceof Error && REFUSES_WRITES.test(error.message) ? 'refuses-writes' : 'down';
+    const reason = awayReason(error) ?? 'redis_unreachable';
+    return { state: refusesWrites(reason) ? 'refuses-writes' : 'down', reason };
   }
 }
 
-// ioredis has no codes for these.
-const AWAY =
-  /Command timed out|Command aborted|max retries per request|Connection is closed|Socket timeout|sentinels are unreachable|startup nodes|Cluster redirections|refresh slots cache|Cluster is ended|^(LOADING|MISCONF|OOM|READONLY|MASTERDOWN|UNBLOCKED|NOREPLICAS|CLUSTERDOWN|TRYAGAIN)|script.*\b(MISCONF|OOM|READONLY|NOREPLICAS)\b/;
-
-/** Whether a command failed because Redis is unavailable, full, or currently without a master. */
-export function isRedisAway(error: Error): boolean {
-  return [error, ...refusalsOf(error)].some(({ message }) => AWAY.test(message));
-}
-
-/** EXEC says only that a transaction was discarded (EXECABORT); ioredis attaches the reasons. */
-function refusalsOf(error: Error): readonly Error[] {
-  const { previousErrors } = error as { previousErrors?: readonly unknown[] };
-  return (previousErrors ?? []).filter((one) => one instanceof Error);
+/** Whether Redis takes writes. Of one that does not answer nothing is known. */
+export function redisProbe(redis: Redis): Probe<'redis'> {
+  let reason: AwayReason | undefined;
+  return {
+    async ask() {
+      const health = await healthOfRedis(redis);
+      reason = health.reason;
+      if (health.state === 'down') throw new Error(reason && sayAway(reason));
+      return health.state;
+    },
+    details: () => ({ reason, remedy: reason && sayAway(reason) }),
+  };
 }
 
 const QUIT_TIMEOUT_MS = 2000;

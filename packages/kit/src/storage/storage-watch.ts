@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { awayReason } from '../observe/away.ts';
 import type { ProbeState, Probes } from '../observe/probes.ts';
 import { inTime } from './deadline.ts';
 import { type Storage, StorageUnavailable } from './storage.ts';
@@ -64,8 +65,8 @@ export class StorageWatch {
   /**
    * Does the work; if the storage is down, waits until it is up and does the work again.
    * @param work may be done several times
-   * @throws the work's error if the storage answers: for a lost connection or a late answer after
-   * three attempts, else at once; the signal's reason, or an AbortError of which it is the cause
+   * @throws the work's error if the storage answers: for an error of the storage after three
+   * attempts, else at once; the signal's reason, or an AbortError of which it is the cause
    */
   async retryUntilUp<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
     for (let tries = 1; ; ) {
@@ -75,7 +76,7 @@ export class StorageWatch {
       } catch (error) {
         signal.throwIfAborted();
         if (await this.look()) {
-          if (!isConnectionLost(error) || tries >= TRIES) throw error;
+          if (awayReason(error) !== 'storage' || tries >= TRIES) throw error;
           tries += 1;
           await sleep(RETRY_MS, undefined, { signal });
         }
@@ -102,15 +103,4 @@ export class StorageWatch {
     this.#answerMs = performance.now() - startedMs;
     return this.#answerMs > SLOW_MS ? 'slow' : 'up';
   }
-}
-
-const CONNECTION_LOST = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTCONN', 'ESTALE']);
-
-function isConnectionLost(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    'code' in error &&
-    typeof error.code === 'string' &&
-    CONNECTION_LOST.has(error.code)
-  );
 }

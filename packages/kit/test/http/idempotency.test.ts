@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 
 const run = <Answer>(work: (seed: string) => Promise<Answer>, fingerprint = FINGERPRINT) =>
-  once(redis, { record, fingerprint }, policy, work);
+  once<Answer>(redis, { record, fingerprint }, policy, ({ seed }) => work(seed));
 const never = () => Promise.reject(new Error('it was done again'));
 
 it('the first answer comes again, and another request is refused', async () => {
@@ -53,6 +53,27 @@ it('while the first runs nobody else does, however long it takes', async () => {
 it('a refusal frees the key, also for another request', async () => {
   await expect(run(() => Promise.reject(new Refused('no')))).rejects.toThrow('no');
   expect(await run(async () => 2, 'another')).toEqual({ answer: 2, replayed: false });
+});
+
+it('the answer of work that is done does not wait for a Redis that hangs, and is kept once it wakes', async () => {
+  const answer = await run(async () => {
+    process.kill(server.pid, 'SIGSTOP');
+    return 3;
+  });
+  process.kill(server.pid, 'SIGCONT');
+  expect(answer).toEqual({ answer: 3, replayed: false });
+  await until('it is kept', () => redis.hget(record, 'answer'));
+  expect(await run(never)).toEqual({ answer: 3, replayed: true });
+});
+
+it('a refusal of a repetition frees no key whose work was done before', async () => {
+  await redis.hset(record, { fingerprint: FINGERPRINT, seed: 'a', until: 0, owner: 'a dead one' });
+  const refused = run(async () => {
+    await redis.hset(record, { answer: '{"id":1}' });
+    throw new Refused('no');
+  });
+  await expect(refused).rejects.toThrow('no');
+  expect(await run(never)).toEqual({ answer: { id: 1 }, replayed: true });
 });
 
 it('after any other failure the same request may begin again at once, with the same seed', async () => {

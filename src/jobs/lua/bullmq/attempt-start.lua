@@ -8,10 +8,10 @@ local PAUSED = 'pausedAtMs' -- PAUSED_FIELD in api-keys.ts
 local hash, lock, beats, dead, key = unpack(KEYS)
 local token = ARGV[1]
 if redis.call('GET', lock) ~= token then return {'lost', 0, 0} end
+-- It has waited for its confirmation (UNCONFIRMED_MS in open-queue.ts) in vain.
 if redis.call('HEXISTS', hash, CONFIRMED) == 0 then
-  if redis.call('HEXISTS', hash, REFUSED) == 0 then return {'unconfirmed', 0, 0} end
-  redis.call('HSET', hash, REFUSED, DROPPED)
-  return {'refused', 0, 0}
+  redis.call('HSET', hash, DROPPED, '1')
+  return {'unconfirmed', 0, 0}
 end
 local isCancelled = redis.call('HEXISTS', hash, CANCELLED) == 1
 if not isCancelled and redis.call('HEXISTS', key, PAUSED) == 1 then return {'paused', 0, 0} end

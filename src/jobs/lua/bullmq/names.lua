@@ -17,7 +17,5 @@ local PROGRESS_FLOOR = 'spProgress'
 local WORKING = 'spWorking'
 -- Processes that left it and have been silent since: `<id>@<Redis' TIME in ms>`, comma-separated.
 local LEFT_BY = 'spLeftBy'
--- Its API answered that nothing was accepted; DROPPED once a worker has acted on it.
-local REFUSED = 'spRefused'
-local NOT_ACCEPTED = '1'
-local DROPPED = '2'
+-- It was not confirmed in time: a worker removes it.
+local DROPPED = 'spDropped'

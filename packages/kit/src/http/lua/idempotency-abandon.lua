@@ -2,4 +2,6 @@
 -- KEYS: record
 -- ARGV: owner
 -- Returns: nothing
-if redis.call('HGET', KEYS[1], 'owner') == ARGV[1] then redis.call('DEL', KEYS[1]) end
+-- A record with an answer stays: an earlier request did the work.
+local owner, answer = unpack(redis.call('HMGET', KEYS[1], 'owner', 'answer'))
+if owner == ARGV[1] and not answer then redis.call('DEL', KEYS[1]) end

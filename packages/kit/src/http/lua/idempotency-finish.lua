@@ -1,5 +1,6 @@
--- Stores the answer of a request, if it still owns the record.
+-- Stores the answer of a request, unless its key belongs to another one by now.
 -- KEYS: record
--- ARGV: owner, answer
+-- ARGV: fingerprint, seed, answer
 -- Returns: nothing
-if redis.call('HGET', KEYS[1], 'owner') == ARGV[1] then redis.call('HSET', KEYS[1], 'answer', ARGV[2]) end
+-- include: idempotency-answer.lua
+keepAnswer(KEYS[1], ARGV[1], ARGV[2], ARGV[3])

@@ -6,6 +6,7 @@ import type { ErrorCode } from 'soundpost-contract/errors';
 import type { OutputFormatName } from 'soundpost-contract/formats';
 import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 import type { TransportKind } from 'soundpost-contract/gateway-instances';
+import type { AwayReason } from '../away.ts';
 
 export const submissionOutcomes = [
   'accepted',
@@ -85,6 +86,8 @@ export interface Observer {
   jobTaken(waitedSeconds: number): void;
   /** A job ended. @param seconds since its last start; undefined: never @param key its key's id */
   jobEnded(end: JobEnd, seconds: number | undefined, key: string): void;
+  /** A request was answered 503, or an attempt put back, because a part of ours was away. */
+  partAway(reason: AwayReason): void;
   /** A limit of the key was reached. @param key the key's id */
   keyHeld(key: string, limit: KeyLimit): void;
   /** An attempt at a job of the key used processor time. */
@@ -114,6 +117,7 @@ export const silentObserver: Observer = {
   jobsSubmitted: nothing,
   jobTaken: nothing,
   jobEnded: nothing,
+  partAway: nothing,
   keyHeld: nothing,
   keyCharged: nothing,
   stepEnded: nothing,

@@ -132,6 +132,9 @@ function recorder(metrics: MetricRegistry): Observer {
         metrics.observe('soundpost_job_duration_seconds', { state: end.state }, seconds);
       }
     },
+    partAway(reason) {
+      metrics.count('soundpost_away_total', { reason });
+    },
     keyHeld(key, limit) {
       metrics.count('soundpost_key_held_total', { key, limit });
     },

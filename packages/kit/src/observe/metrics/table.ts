@@ -7,6 +7,7 @@ import { errorCatalogue, jobFailureCodes } from 'soundpost-contract/errors';
 import { outputFormats } from 'soundpost-contract/formats';
 import { gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
+import { awayReasons } from '../away.ts';
 import {
   destinationStatuses,
   destinationTries,
@@ -83,6 +84,12 @@ export const metricTable = {
     type: 'gauge',
     help: '1 when Redis answered this scrape, else 0; the gauges that are read from Redis are left out then',
     labels: {},
+    of: parts,
+  },
+  soundpost_away_total: {
+    type: 'counter',
+    help: 'Requests that were answered 503 and attempts that were put back because Redis or the storage was away, by the reason',
+    labels: { reason: awayReasons },
     of: parts,
   },
   soundpost_clock_ahead_seconds: {
