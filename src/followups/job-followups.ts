@@ -209,9 +209,9 @@ export class JobFollowUps {
       return { atMs: stored.addedAtMs, delivery };
     }
     const payload = WebhookPayload.parse(stored.data);
-    const { event, url, eventTimeMs: atMs } = payload;
-    const host = await this.queues.webhook.failingHost(url);
-    const delivery: Delivery = { kind: 'webhook', ...progress, ...host, event, body: bodyOf(payload) };
+    const { event, tenant, url, eventTimeMs: atMs } = payload;
+    const endpoint = await this.queues.webhook.failingEndpoint(tenant, url);
+    const delivery: Delivery = { kind: 'webhook', ...progress, ...endpoint, event, body: bodyOf(payload) };
     return { atMs, delivery };
   }
 

@@ -17,12 +17,10 @@ export type Tried<Result> = (
   | { readonly outcome: 'retry'; readonly error: string; readonly retryAfterSeconds?: number | undefined }
   | { readonly outcome: 'final'; readonly error: string }
 ) & {
-  /** Undefined or null: no answer. */
+  /** Null: the receiver gave no answer. Undefined: it was not asked, or did not speak HTTP. */
   readonly httpStatus?: number | null | undefined;
   /** Duration of the exchange only; default: of the whole attempt. */
   readonly latencyMs?: number;
-  /** What it shows of the host: one that answers 4xx works. Undefined: nothing. */
-  readonly host?: 'answered' | 'failed';
 };
 
 /** A lane's deliveries are attempted one at a time, in order. */
@@ -47,7 +45,7 @@ export interface FollowUpKind<Payload, Ready, Result> {
   ) => Promise<Tried<Result>>;
   readonly schedule: Schedule;
   /** Undefined if it needs no slot. */
-  readonly turn?: (payload: Payload) => Promise<Turn | undefined>;
+  readonly turn?: (payload: Payload, isRetried: boolean) => Promise<Turn | undefined>;
   /** Undefined if deliveries do not wait for one another. */
   readonly lane?: (payload: Payload) => Lane;
   /**

@@ -9,8 +9,7 @@ import { ownKey } from 'soundpost-kit/redis/keys';
 import { z } from 'zod';
 import type { QueueName } from '../jobs/names.ts';
 import { openQueue } from '../jobs/open-queue.ts';
-import { failingSinceMs } from './places.ts';
-import { hostOf } from './post-webhook.ts';
+import { failingSinceMs } from './endpoints.ts';
 
 interface FollowUpQueueOptions {
   readonly name: QueueName;
@@ -133,12 +132,12 @@ export class FollowUpQueue {
     }
   }
 
-  /** State of the address's host; empty unless it keeps failing. */
-  async failingHost(url: string): Promise<Pick<DeliveryProgress, 'host'>> {
-    const sinceMs = await failingSinceMs(this.#options.redis, this.name, hostOf(url));
+  /** State of an endpoint of the key; empty unless it keeps failing. */
+  async failingEndpoint(key: string, url: string): Promise<Pick<DeliveryProgress, 'endpoint'>> {
+    const sinceMs = await failingSinceMs(this.#options.redis, this.name, key, url);
     return sinceMs === undefined
       ? {}
-      : { host: { state: 'failing', since: new Date(sinceMs).toISOString() } };
+      : { endpoint: { state: 'failing', failedSince: new Date(sinceMs).toISOString() } };
   }
 
   /** All that is neither delivered nor failed. */

@@ -12,6 +12,7 @@ import { destinationKind } from '../followups/kinds/destination.ts';
 import { transcriptKind } from '../followups/kinds/transcript.ts';
 import { voiceKind } from '../followups/kinds/voice.ts';
 import { jobWebhookKind } from '../followups/kinds/webhook.ts';
+import { WEBHOOKS_AT_A_TIME } from '../followups/post-webhook.ts';
 import type { FollowUpQueue } from '../followups/queue.ts';
 import type { TranscriptServices } from '../followups/transcripts/turn.ts';
 import { FollowUpWorker } from '../followups/worker.ts';
@@ -38,7 +39,6 @@ interface FollowUpConsumers {
 }
 
 /** For all keys and hosts together; each has a lower limit (src/followups/places.ts). */
-const WEBHOOKS_AT_A_TIME = 500;
 const VOICES_AT_A_TIME = 1000;
 /** Fewer slots exist; a job without one is put back. */
 const TRANSCRIPTS_AT_A_TIME = 100;

@@ -123,9 +123,9 @@ function DeliveryItem({ jobId, delivery, onDeliveries, onFault }: ItemProps) {
       </ol>
       {webhook === undefined ? null : <DeliveryBody delivery={webhook} />}
       {nextAttemptAt === null ? null : <p class="hint">Next try at {shortTime(nextAttemptAt)}</p>}
-      {webhook?.host === undefined || status !== 'pending' ? null : (
+      {webhook?.endpoint === undefined || status !== 'pending' ? null : (
         <p class="hint">
-          The receiver’s host has been failing since {shortTime(webhook.host.since)}; it is asked by one try
+          This endpoint has been failing since {shortTime(webhook.endpoint.failedSince)}. It gets one attempt
           at a time.
         </p>
       )}
