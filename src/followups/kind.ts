@@ -12,8 +12,8 @@ export interface Attempt {
 /** The outcome of an attempt. */
 export type Tried<Result> = (
   | { readonly outcome: 'done'; readonly result: Result; readonly error?: string }
-  /** A part is done; more remain. */
-  | { readonly outcome: 'step'; readonly error?: undefined }
+  /** A part is done, and more remain; or all begins anew. */
+  | { readonly outcome: 'step'; readonly error?: string }
   | { readonly outcome: 'retry'; readonly error: string; readonly retryAfterSeconds?: number | undefined }
   | { readonly outcome: 'final'; readonly error: string }
 ) & {
@@ -90,8 +90,6 @@ type Schedule = (tries: number, retryAfterSeconds: number) => number | undefined
  * gateway would report the first as still running.
  */
 export const VOICE_SCHEDULE_SECONDS = [0, 8, 20, 60, 180, 420, 900, 1500, 2400, 3600] as const;
-/** Three attempts, as for a download: seconds after the first. */
-export const PUT_SCHEDULE_SECONDS = [0, 1, 3] as const;
 
 const LONGEST_RETRY_AFTER_SECONDS = 60 * 60;
 /** Adds up to this share of a delay, so that a recovered receiver is not hit all at once. */

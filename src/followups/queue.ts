@@ -98,8 +98,10 @@ export class FollowUpQueue {
       return false;
     }
     const state = await job.getState();
-    await job.updateData({ ...job.data, ...changes, notBeforeMs: undefined });
-    if (state === 'completed' || state === 'failed') {
+    const hasEnded = state === 'completed' || state === 'failed';
+    const anew = hasEnded ? { triesBefore: undefined } : {};
+    await job.updateData({ ...job.data, ...anew, ...changes, notBeforeMs: undefined });
+    if (hasEnded) {
       const again = job.retry(state, { resetAttemptsMade: true, resetAttemptsStarted: true });
       // A concurrent request may have done the same.
       await again.catch(async (error) => {

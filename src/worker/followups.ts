@@ -14,6 +14,7 @@ import { voiceKind } from '../followups/kinds/voice.ts';
 import { jobWebhookKind } from '../followups/kinds/webhook.ts';
 import { WEBHOOKS_AT_A_TIME } from '../followups/post-webhook.ts';
 import type { FollowUpQueue } from '../followups/queue.ts';
+import { readPut } from '../followups/state/destinations.ts';
 import type { TranscriptServices } from '../followups/transcripts/turn.ts';
 import { FollowUpWorker } from '../followups/worker.ts';
 import { isErased } from '../jobs/bullmq-internals.ts';
@@ -148,11 +149,13 @@ function transcriptBudget(
   };
 }
 
-function destinations({ services, followUps, redis, secrets }: Shared) {
+function destinations({ services, followUps, config, redis, secrets }: Shared) {
   return destinationKind({
     ...services,
     followUps,
     sealer: new Sealer(secrets.encryption),
     isErased: (jobId) => isErased(redis, jobId),
+    readReplay: async (jobId, name) => (await readPut(redis, jobId, name)).replay,
+    scheduleSeconds: config.WEBHOOK_SCHEDULE_SECONDS,
   });
 }

@@ -89,12 +89,15 @@ interface ItemProps {
 function DeliveryItem({ jobId, delivery, onDeliveries, onFault }: ItemProps) {
   const { deliveryId, status, nextAttemptAt, attempts } = delivery;
   const webhook = delivery.kind === 'webhook' ? delivery : undefined;
+  const destination = delivery.kind === 'destination' ? delivery.name : undefined;
   const what = webhook?.event ?? delivery.kind;
   const { busy, fault, run } = useWork();
   useEffect(() => onFault(fault), [fault]);
 
   async function replay(): Promise<void> {
-    const answer = await api().replayDelivery(jobId, deliveryId);
+    const answer = await (destination === undefined
+      ? api().replayDelivery(jobId, deliveryId)
+      : api().replayDestination(jobId, destination));
     announce(`${what} is sent again`);
     onDeliveries(answer.deliveries);
   }
@@ -104,7 +107,7 @@ function DeliveryItem({ jobId, delivery, onDeliveries, onFault }: ItemProps) {
       <div class="delivery-head">
         <code>{what}</code>
         <span class={`status status-${signs[status]}`}>{words[status]}</span>
-        {webhook === undefined ? null : (
+        {webhook === undefined && destination === undefined ? null : (
           <Button
             class="small"
             icon="retry"
