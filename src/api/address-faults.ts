@@ -195,7 +195,7 @@ export async function destinationFaults(
 }
 
 /** Why an address is refused; undefined if no reason is known yet. */
-async function refusalOf(
+export async function refusalOf(
   { outbound }: ApiServices,
   url: string,
   purpose: 'webhook' | 'destination',

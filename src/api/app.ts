@@ -18,6 +18,7 @@ import { errorHandler } from './middleware/errors.ts';
 import type { ApiServices, ApiSettings, Route, RouteContext } from './route.ts';
 import { batchRoutes } from './routes/batch.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
+import { destinationRoutes } from './routes/destinations.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { downloadRoutes } from './routes/download.ts';
 import { eventRoutes } from './routes/events.ts';
@@ -41,6 +42,7 @@ export const routes: readonly Route[] = [
   ...voiceMessageRoutes,
   ...downloadRoutes,
   ...deliveryRoutes,
+  ...destinationRoutes,
   ...keyRoutes,
   ...usageRoutes,
   ...hookRoutes,

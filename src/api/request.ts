@@ -18,6 +18,8 @@ export const MAX_JOB_BYTES = 64 * 1024;
 const OF_JSON = { types: ['application/json'], inflate: false, strict: false };
 
 export const readJson = jsonReader({ ...OF_JSON, maxBytes: MAX_BYTES });
+/** No body reads as `{}`. */
+export const readOptionalJson = jsonReader({ ...OF_JSON, strict: true, maxBytes: MAX_BYTES });
 export const readJobJson = jsonReader({ ...OF_JSON, maxBytes: MAX_JOB_BYTES });
 export const readText = textReader(MAX_BYTES);
 

@@ -18,6 +18,8 @@ type OfJob = Delivery & { readonly jobId: string };
 
 /** An id starts with its job's. */
 const JOB_OF_DELIVERY = /^job_[0-9a-f]{16}/;
+/** Of a destination: then comes the output's name. Its webhook's id ends in `-webhook`. */
+const OUTPUT_OF_DELIVERY = /^job_[0-9a-f]{16}-destination-(?!.*-webhook$)(.+)$/;
 
 /** @param jobId undefined: the newest jobs */
 export async function listDeliveries(
@@ -71,10 +73,22 @@ export async function showDelivery(deliveryId: string, choices: OnServer): Promi
   return described(find(await deliveriesOf(client, jobOf(deliveryId)), deliveryId), choices);
 }
 
-export async function replayDelivery(deliveryId: string, choices: OnServer): Promise<string> {
+interface ReplayChoices extends OnServer {
+  /** Of a destination: its new address. */
+  readonly url?: string;
+}
+
+export async function replayDelivery(deliveryId: string, choices: ReplayChoices): Promise<string> {
   const { client } = anyServer(choices);
   const jobId = jobOf(deliveryId);
-  const { deliveries } = await client.replayDelivery(jobId, deliveryId);
+  const output = OUTPUT_OF_DELIVERY.exec(deliveryId)?.[1];
+  const { url } = choices;
+  if (output === undefined && url !== undefined) {
+    throw new UsageError(`--url is for a destination, such as ${jobId}-destination-audio`);
+  }
+  const { deliveries } = await (output === undefined
+    ? client.replayDelivery(jobId, deliveryId)
+    : client.replayDestination(jobId, output, url === undefined ? {} : { url }));
   const replayed = find(
     deliveries.map((delivery) => ({ jobId, ...delivery })),
     deliveryId,

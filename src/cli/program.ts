@@ -225,7 +225,10 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   'jobs retry': [`soundpost jobs watch "$(soundpost jobs retry ${JOB})"`],
   'deliveries list': ['soundpost deliveries list --status failed', `soundpost deliveries list ${JOB} --json`],
   'deliveries show': [`soundpost deliveries show ${JOB}-webhook`],
-  'deliveries replay': [`soundpost deliveries replay ${JOB}-webhook`],
+  'deliveries replay': [
+    `soundpost deliveries replay ${JOB}-webhook`,
+    `soundpost deliveries replay ${JOB}-destination-audio --url "$FRESH_ADDRESS"`,
+  ],
   'deliveries resend': ['soundpost deliveries resend --since 2026-11-23T14:00Z'],
   'keys create': [
     "soundpost keys create --name newsroom --instances '*'",

@@ -1,7 +1,7 @@
 /** The commands for a service's work: `jobs` and `deliveries`. */
 import { type Command, Option } from 'commander';
 import { JobStatus } from 'soundpost-contract/job';
-import type { listDeliveries, resendDeliveries } from './deliveries.ts';
+import type { listDeliveries, replayDelivery, resendDeliveries } from './deliveries.ts';
 import type { downloadJob, listJobs, OnServer } from './jobs.ts';
 import type { Streams } from './streams.ts';
 
@@ -87,9 +87,10 @@ export function addDeliveries(program: Command, { say }: Terminal): void {
   onServer(
     deliveries
       .command('replay')
-      .description('send a webhook again, at once and under the same webhook-id')
-      .argument('<deliveryId>'),
-  ).action(async (id: string, choices: OnServer) =>
+      .description('send a webhook again under the same webhook-id, or put a file to its destination again')
+      .argument('<deliveryId>')
+      .option('--url <address>', 'of a destination: a new address'),
+  ).action(async (id: string, choices: Parameters<typeof replayDelivery>[1]) =>
     say(await (await import('./deliveries.ts')).replayDelivery(id, choices)),
   );
   onServer(

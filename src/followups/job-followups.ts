@@ -2,6 +2,7 @@
  * A job's follow-ups: added by workers, shown and replayed by the API. Each is a job of its own
  * whose id derives from the job's, so adding it twice changes nothing.
  */
+import { randomUUID } from 'node:crypto';
 import type { Telemetry } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
 import type { Delivery, WebhookDelivery } from 'soundpost-contract/answers';
@@ -12,10 +13,10 @@ import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { decide } from 'soundpost-kit/redis/until-taken';
-import { clearSending, confirmVoice } from '../jobs/bullmq-internals.ts';
-import { destinationOf } from '../jobs/destinations.ts';
+import { clearSending, confirmVoice, notePutReplay } from '../jobs/bullmq-internals.ts';
+import { type DestinationReplay, destinationOf } from '../jobs/destinations.ts';
 import type { JobRecord } from '../jobs/job-record.ts';
-import { destinationId, notePartId, transcriptId, webhookId } from '../jobs/names.ts';
+import { CHANGE_CHANNEL, destinationId, notePartId, transcriptId, webhookId } from '../jobs/names.ts';
 import { UNCONFIRMED_MS } from '../jobs/open-queue.ts';
 import {
   type DestinationPayload,
@@ -24,8 +25,9 @@ import {
   VoicePayload,
   WebhookPayload,
 } from '../jobs/payloads.ts';
-import { PUT_SCHEDULE_SECONDS, VOICE_SCHEDULE_SECONDS } from './kind.ts';
+import { VOICE_SCHEDULE_SECONDS } from './kind.ts';
 import { FollowUpQueue } from './queue.ts';
+import { readPut } from './state/destinations.ts';
 
 interface JobFollowUpsOptions {
   /** The caller closes it. */
@@ -42,8 +44,8 @@ interface JobFollowUpsOptions {
 const KEEP_LONGER_SECONDS = 24 * 60 * 60;
 /** Records that BullMQ removes at once. */
 const REMOVE_LIMIT = 100;
-/** The kind counts attempts since the last transcribed part: BullMQ must not stop before. */
-const TRANSCRIPT_TRIES = 1_000_000;
+/** The kind counts attempts since the last part or replay: BullMQ must not stop before. */
+const COUNTED_BY_KIND = 1_000_000;
 
 const kindOf = { voice: 'voice-message', transcript: 'transcript', destination: 'destination' } as const;
 type OtherQueue = keyof typeof kindOf;
@@ -101,12 +103,14 @@ export class JobFollowUps {
     name: string,
     outcome: Pick<NonNullable<WebhookPayload['destination']>, 'status' | 'error'>,
   ): Promise<void> {
-    const destination = destinationOf(record.payload, name);
+    const { replay } = await readPut(this.#redis, record.jobId, name);
+    const destination = destinationOf(record.payload, name, replay);
     if (destination === undefined) return;
+    const { status, error } = outcome;
     await this.addWebhook(record, {
-      deliveryId: webhookId(destinationId(record.jobId, name)),
+      deliveryId: webhookId(`${destinationId(record.jobId, name)}${replay ? `-${replay.id}` : ''}`),
       event: 'destination.updated',
-      ...{ name, destination: { ...destination, ...outcome } },
+      ...{ name, destination: { ...destination, status, error } },
     });
   }
 
@@ -167,7 +171,7 @@ export class JobFollowUps {
 
   async addTranscript(tenant: string, jobId: string, name: string): Promise<void> {
     const data: TranscriptPayload = { version: 1, tenant, jobId, name };
-    await this.#add('transcript', 'transcribe', transcriptId(jobId, name), data, TRANSCRIPT_TRIES);
+    await this.#add('transcript', 'transcribe', transcriptId(jobId, name), data, COUNTED_BY_KIND);
   }
 
   /**
@@ -180,7 +184,40 @@ export class JobFollowUps {
     const { origin } = new URL(destination.url);
     const about = { version: 1, tenant: payload.tenant, jobId, name, origin } as const;
     const data: DestinationPayload = transcript === undefined ? about : { ...about, transcript };
-    await this.#add('destination', 'put', destinationId(jobId, name), data, PUT_SCHEDULE_SECONDS.length);
+    await this.#add('destination', 'put', destinationId(jobId, name), data, COUNTED_BY_KIND);
+  }
+
+  /**
+   * Delivers an output's file again, at once and with the whole schedule. One that is pending keeps
+   * its attempts, unless it gets another address: that takes the place of the old one at once.
+   * @param address undefined: where it went before
+   * @param transcript the file, if it is one
+   */
+  async replayPut(
+    record: JobRecord,
+    name: string,
+    address: DestinationReplay['address'],
+    transcript?: StoredTranscript,
+  ): Promise<void> {
+    await this.addPut(record, name, transcript);
+    const id = destinationId(record.jobId, name);
+    const { status, replay } = await readPut(this.#redis, record.jobId, name);
+    if (status !== 'pending' || address !== undefined) {
+      const next: DestinationReplay = { id: randomUUID().slice(0, 8), address: address ?? replay?.address };
+      await notePutReplay(this.#redis, id, JSON.stringify(next));
+    }
+    await this.queues.destination.replay(id);
+    await this.#redis.publish(CHANGE_CHANNEL, record.jobId);
+  }
+
+  /** Continues a delivery that was asked for again in the moment in which it ended. */
+  async continuePut(jobId: string, name: string): Promise<void> {
+    const id = destinationId(jobId, name);
+    const [{ status }, stored] = await Promise.all([
+      readPut(this.#redis, jobId, name),
+      this.queues.destination.find(id),
+    ]);
+    if (status === 'pending' && stored?.status !== 'pending') await this.queues.destination.replay(id);
   }
 
   /** False if the job has no such webhook. */
@@ -229,9 +266,9 @@ export class JobFollowUps {
       return { atMs: stored.addedAtMs, delivery };
     }
     const payload = WebhookPayload.parse(stored.data);
-    const { event, url, eventTimeMs: atMs } = payload;
-    const host = await this.queues.webhook.failingHost(url);
-    const delivery: Delivery = { kind: 'webhook', ...progress, ...host, event, body: bodyOf(payload) };
+    const { event, tenant, url, eventTimeMs: atMs } = payload;
+    const endpoint = await this.queues.webhook.failingEndpoint(tenant, url);
+    const delivery: Delivery = { kind: 'webhook', ...progress, ...endpoint, event, body: bodyOf(payload) };
     return { atMs, delivery };
   }
 

@@ -12,17 +12,15 @@ export interface Attempt {
 /** The outcome of an attempt. */
 export type Tried<Result> = (
   | { readonly outcome: 'done'; readonly result: Result; readonly error?: string }
-  /** A part is done; more remain. */
-  | { readonly outcome: 'step'; readonly error?: undefined }
+  /** A part is done, and more remain; or all begins anew. */
+  | { readonly outcome: 'step'; readonly error?: string }
   | { readonly outcome: 'retry'; readonly error: string; readonly retryAfterSeconds?: number | undefined }
   | { readonly outcome: 'final'; readonly error: string }
 ) & {
-  /** Undefined or null: no answer. */
+  /** Null: the receiver gave no answer. Undefined: it was not asked, or did not speak HTTP. */
   readonly httpStatus?: number | null | undefined;
   /** Duration of the exchange only; default: of the whole attempt. */
   readonly latencyMs?: number;
-  /** What it shows of the host: one that answers 4xx works. Undefined: nothing. */
-  readonly host?: 'answered' | 'failed';
 };
 
 /** A lane's deliveries are attempted one at a time, in order. */
@@ -49,7 +47,7 @@ export interface FollowUpKind<Payload, Ready, Result> {
   ) => Promise<Tried<Result>>;
   readonly schedule: Schedule;
   /** Undefined if it needs no slot. */
-  readonly turn?: (payload: Payload) => Promise<Turn | undefined>;
+  readonly turn?: (payload: Payload, isRetried: boolean) => Promise<Turn | undefined>;
   /** Undefined if deliveries do not wait for one another. */
   readonly lane?: (payload: Payload) => Lane;
   /**
@@ -94,8 +92,6 @@ type Schedule = (tries: number, retryAfterSeconds: number) => number | undefined
  * gateway would report the first as still running.
  */
 export const VOICE_SCHEDULE_SECONDS = [0, 8, 20, 60, 180, 420, 900, 1500, 2400, 3600] as const;
-/** Three attempts, as for a download: seconds after the first. */
-export const PUT_SCHEDULE_SECONDS = [0, 1, 3] as const;
 
 const LONGEST_RETRY_AFTER_SECONDS = 60 * 60;
 /** Adds up to this share of a delay, so that a recovered receiver is not hit all at once. */

@@ -1,8 +1,8 @@
 /**
  * Slots limit concurrent attempts for each key and host, across all processes. Without a free slot
- * a job leaves its worker: it is delayed, and promoted in its turn; keys and hosts alternate. A
- * host that keeps failing gets one attempt at a time. A slot is a lease, so a dead process's slot
- * expires.
+ * a job leaves its worker: it is delayed, and promoted in its turn; keys alternate, and so do the
+ * endpoints of a key. An endpoint that keeps failing, or has not answered yet, gets one attempt at a
+ * time, and together these leave slots to others. A slot is a lease, so a dead process's expires.
  */
 
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -10,22 +10,29 @@ import { ownKey } from 'soundpost-kit/redis/keys';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import type { QueueName } from '../jobs/names.ts';
+import { digestOf, FAILING_AFTER, MOST_ENDPOINTS, REMEMBERED_SECONDS } from './endpoints.ts';
 
 interface PlaceSet {
   /** Equal names share the same slots. */
   readonly name: QueueName | 'voice-delay';
+  /** Three quarters at most for endpoints without a good answer, a quarter for failing ones. */
   readonly perKey: number;
+  /** All but two at most for failing endpoints. */
   readonly perHost: number;
   /** Longer than any attempt: then the slot is free again, whatever happened to its holder. */
   readonly leaseMs: number;
 }
 
-/** The sender and receiver of an attempt, so that keys and hosts alternate. */
+/** The sender and receiver of an attempt. */
 export interface Turn {
   /** Without spaces: a key or an instance. */
   readonly key: string;
   /** Without spaces: scheme, host and port, or an instance. */
   readonly host: string;
+  /** Remembered by what it answers. Undefined where each attempt has an address of its own. */
+  readonly endpoint?: string;
+  /** Without an endpoint: the address failed before, so it leaves slots to others. */
+  readonly isRetried?: boolean;
   readonly places: PlaceSet;
 }
 
@@ -33,10 +40,6 @@ interface Claim extends Turn {
   readonly jobId: string;
 }
 
-/** Failures in a row after which a host is only probed. */
-const FAILING_AFTER = 3;
-/** How long a failing host is remembered: longer than the longest interval between attempts. */
-const REMEMBERED_SECONDS = 2 * 24 * 60 * 60;
 /** Without promotion a job returns by itself; at most three per second. */
 const PATIENCE_MS = 30_000;
 const PATIENCE_PER_JOB_MS = 300;
@@ -75,9 +78,10 @@ export class TryPlaces {
     return false;
   }
 
-  /** @param host what the attempt shows of its host; undefined: nothing */
-  async leave(claim: Claim, host: 'answered' | 'failed' | undefined): Promise<void> {
-    const args = [...argsOf(claim), host ?? '', REMEMBERED_SECONDS];
+  /** @param httpStatus of the attempt's answer; null: it got none; undefined: nothing was asked */
+  async leave(claim: Claim, httpStatus: number | null | undefined): Promise<void> {
+    const answer = httpStatus === undefined ? '' : (httpStatus ?? 0);
+    const args = [...argsOf(claim), ...[answer, claim.endpoint ?? '', REMEMBERED_SECONDS, MOST_ENDPOINTS]];
     const admitted = Admitted.parse(await leave.run(this.#redis, [placesKey(claim.places.name)], args));
     await Promise.all(admitted.map((jobId) => this.#promote(jobId)));
   }
@@ -92,22 +96,12 @@ export class TryPlaces {
   }
 }
 
-function argsOf({ jobId, key, host, places }: Claim): (string | number)[] {
-  return [jobId, key, host, places.perKey, places.perHost, places.leaseMs, FAILING_AFTER];
+function argsOf({ jobId, key, host, endpoint, isRetried, places }: Claim): (string | number)[] {
+  const standing = isRetried ? '-2' : '-1';
+  const asked = endpoint === undefined ? standing : digestOf(endpoint);
+  return [jobId, key, host, asked, places.perKey, places.perHost, places.leaseMs, FAILING_AFTER];
 }
 
 function placesKey(name: PlaceSet['name']): string {
   return ownKey('places', name);
-}
-
-const FailingHost = z.object({ failures: z.coerce.number(), since: z.coerce.number() });
-
-/** When the host began to fail, ms since the epoch; undefined if it does not. */
-export async function failingSinceMs(
-  redis: Redis,
-  name: PlaceSet['name'],
-  host: string,
-): Promise<number | undefined> {
-  const state = FailingHost.safeParse(await redis.hgetall(`${placesKey(name)}:failing:${host}`));
-  return state.success && state.data.failures >= FAILING_AFTER ? state.data.since : undefined;
 }

@@ -42,9 +42,6 @@ export interface Webhook {
 
 const TIMEOUT_MS = 15_000;
 
-/** Scheme, host and port: these fail together. */
-export const hostOf = (url: string): string => new URL(url).origin;
-
 /** @throws as `post` */
 export function postWebhook(
   post: Post,
@@ -104,8 +101,13 @@ interface WebhookTry {
 }
 
 export const GONE = 410;
-/** Concurrent attempts of all processes; one takes 15 s at most, its preparation little. */
-export const WEBHOOK_PLACES = { perKey: 16, perHost: 8, leaseMs: 30_000 };
+/** Concurrent attempts of a process. */
+export const WEBHOOKS_AT_A_TIME = 500;
+/**
+ * Concurrent attempts of all processes; one takes 15 s at most, its preparation little. A host can
+ * be everybody's (n8n, Zapier): it has half of them (decisions D), so that it takes many keys to fill.
+ */
+export const WEBHOOK_PLACES = { perKey: 32, perHost: WEBHOOKS_AT_A_TIME / 2, leaseMs: 30_000 };
 
 /** One attempt at a webhook: posts it, counts it, and interprets the answer. */
 export async function tryWebhook(
@@ -120,8 +122,7 @@ export async function tryWebhook(
   const latencyMs = Math.round(performance.now() - startedAt);
   const { as, observer } = options.observed ?? {};
   if (as !== undefined) observer?.webhookTried(as, outcomeOf(httpStatus, error), latencyMs / 1000);
-  const host = httpStatus === null || httpStatus >= 500 ? 'failed' : 'answered';
-  const tried = { httpStatus, latencyMs, host } as const;
+  const tried = { httpStatus, latencyMs };
   if (error === undefined) return { ...tried, outcome: 'done', result: { status: httpStatus ?? 0 } };
   logger.warn({ ...about, deliveryId: webhook.id, error, err: cause }, 'a webhook was not taken');
   const isFinal = last || (httpStatus !== null && finalStatuses.has(httpStatus));

@@ -9,8 +9,7 @@ import { ownKey } from 'soundpost-kit/redis/keys';
 import { z } from 'zod';
 import type { QueueName } from '../jobs/names.ts';
 import { openQueue } from '../jobs/open-queue.ts';
-import { failingSinceMs } from './places.ts';
-import { hostOf } from './post-webhook.ts';
+import { failingSinceMs } from './endpoints.ts';
 
 interface FollowUpQueueOptions {
   readonly name: QueueName;
@@ -100,8 +99,10 @@ export class FollowUpQueue {
       return false;
     }
     const state = await job.getState();
-    await job.updateData({ ...job.data, ...changes, notBeforeMs: undefined });
-    if (state === 'completed' || state === 'failed') {
+    const hasEnded = state === 'completed' || state === 'failed';
+    const anew = hasEnded ? { triesBefore: undefined } : {};
+    await job.updateData({ ...job.data, ...anew, ...changes, notBeforeMs: undefined });
+    if (hasEnded) {
       const again = job.retry(state, { resetAttemptsMade: true, resetAttemptsStarted: true });
       // A concurrent request may have done the same.
       await again.catch(async (error) => {
@@ -134,12 +135,12 @@ export class FollowUpQueue {
     }
   }
 
-  /** State of the address's host; empty unless it keeps failing. */
-  async failingHost(url: string): Promise<Pick<DeliveryProgress, 'host'>> {
-    const sinceMs = await failingSinceMs(this.#options.redis, this.name, hostOf(url));
+  /** State of an endpoint of the key; empty unless it keeps failing. */
+  async failingEndpoint(key: string, url: string): Promise<Pick<DeliveryProgress, 'endpoint'>> {
+    const sinceMs = await failingSinceMs(this.#options.redis, this.name, key, url);
     return sinceMs === undefined
       ? {}
-      : { host: { state: 'failing', since: new Date(sinceMs).toISOString() } };
+      : { endpoint: { state: 'failing', failedSince: new Date(sinceMs).toISOString() } };
   }
 
   /** All that is neither delivered nor failed. */

@@ -25,7 +25,7 @@ interface FollowUpWorkerOptions<Payload, Ready, Result> extends WorkerSettings {
   readonly kindOf: (jobName: string) => FollowUpKind<Payload, Ready, Result>;
   /** Whether no other process consumes the queue, as kinds with lanes require. */
   readonly isAlone: boolean;
-  /** Concurrent attempts, for all keys and hosts. */
+  /** Concurrent attempts in this process, for all keys and hosts. */
   readonly concurrency: number;
 }
 
@@ -95,7 +95,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
       await this.#lanes.wait(lane, jobId, park);
       throw new DelayedError();
     }
-    const turn = await kind.turn?.(payload);
+    const turn = await kind.turn?.(payload, triesOf(job) > 0);
     if (turn !== undefined && !(await this.#places.take({ ...turn, jobId }, park))) {
       throw new DelayedError();
     }
@@ -121,19 +121,19 @@ export class FollowUpWorker<Payload, Ready, Result> {
     }
   }
 
-  async #inTurn<T extends Pick<Tried<Result>, 'host'>>(
+  async #inTurn<T extends Pick<Tried<Result>, 'httpStatus'>>(
     turn: Turn | undefined,
     jobId: string,
     attempt: () => Promise<T>,
   ): Promise<T> {
-    let host: T['host'];
+    let httpStatus: T['httpStatus'];
     try {
       const tried = await attempt();
-      host = tried.host;
+      httpStatus = tried.httpStatus;
       return tried;
     } finally {
       // A failure to free the slot must not repeat the attempt: the slot expires.
-      if (turn !== undefined) await this.#places.leave({ ...turn, jobId }, host).catch(() => undefined);
+      if (turn !== undefined) await this.#places.leave({ ...turn, jobId }, httpStatus).catch(() => undefined);
     }
   }
 

@@ -159,12 +159,15 @@ export async function isVoiceConfirmed(redis: Redis, id: string): Promise<boolea
 
 /** Our field in a voice message's hash, set while a request to the gateway is running. */
 const SENDING = 'spSending';
+/** Our field in the hash of a delivery to a destination: its latest replay, as JSON. */
+const REPLAY = 'spReplay';
 
 const FollowUpHash = z.object({
   atm: NATURAL.default(0),
   finishedOn: NATURAL.optional(),
   returnvalue: z.string().optional(),
   [SENDING]: z.string().optional(),
+  [REPLAY]: z.string().optional(),
 });
 
 /** The state of a follow-up; one round trip. */
@@ -177,7 +180,14 @@ export async function fetchFollowUp(redis: Redis, queue: 'voice' | 'transcript' 
     /** JSON; undefined before success. */
     result: hash.returnvalue,
     isSending: hash[SENDING] !== undefined,
+    /** JSON; undefined unless it was asked for again. */
+    replay: hash[REPLAY],
   };
+}
+
+/** A field of its own: a worker that has the delivery writes back the payload that it knows. */
+export async function notePutReplay(redis: Redis, putId: string, replay: string): Promise<void> {
+  await noteField(redis, recordKey('destination', putId), REPLAY, replay);
 }
 
 /** `known`: already marked; `absent`: Redis has lost the voice message. */

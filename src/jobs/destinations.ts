@@ -34,6 +34,15 @@ interface Queued extends AskedOutputs {
   readonly destinations?: QueuedDestinations | undefined;
 }
 
+/** A delivery that was asked for again. */
+export const DestinationReplay = z.object({
+  /** Each replay has its own: its end is announced separately. */
+  id: z.string(),
+  /** Takes the place of the address of the submission. */
+  address: SealedDestination.optional(),
+});
+export type DestinationReplay = z.infer<typeof DestinationReplay>;
+
 /** Binds a sealed value to its job and output. */
 const labelOf = (jobId: string, name: string | undefined): string =>
   `destination of ${jobId}${name === undefined ? '' : ` ${name}`}`;
@@ -44,11 +53,7 @@ export function sealDestinations(
   jobId: string,
   { output, outputs, destination }: AskedDestinations,
 ): Queued {
-  const seal = (request: DestinationRequest, name?: string): SealedDestination => ({
-    url: withoutQuery(request.url),
-    ...(request.headers && { headers: Object.keys(request.headers) }),
-    sealed: sealer.seal(labelOf(jobId, name), JSON.stringify(request)),
-  });
+  const seal = (request: DestinationRequest, name?: string) => sealDestination(sealer, jobId, name, request);
   const own = outputsOf({ output, outputs }).flatMap((asked) =>
     asked.destination === undefined ? [] : [[asked.name, seal(asked.destination, asked.name)] as const],
   );
@@ -61,6 +66,20 @@ export function sealDestinations(
       ? { outputs: outputs?.map(withoutDestination) }
       : { output: withoutDestination(output) }),
     ...(Object.keys(destinations).length > 0 && { destinations }),
+  };
+}
+
+/** @param name undefined: the job's, for all its outputs */
+export function sealDestination(
+  sealer: Sealer,
+  jobId: string,
+  name: string | undefined,
+  request: DestinationRequest,
+): SealedDestination {
+  return {
+    url: withoutQuery(request.url),
+    ...(request.headers && { headers: Object.keys(request.headers) }),
+    sealed: sealer.seal(labelOf(jobId, name), JSON.stringify(request)),
   };
 }
 
@@ -100,12 +119,13 @@ export function openDestinations(
   };
 }
 
-/** An output's destination: its own, or the job's. */
+/** An output's destination: that of its latest replay, its own, or the job's. */
 export function destinationOf(
   queued: Queued,
   name: string,
+  replay?: DestinationReplay,
 ): Pick<SealedDestination, 'url' | 'headers'> | undefined {
-  const found = queued.destinations?.outputs?.[name] ?? queued.destinations?.job;
+  const found = replay?.address ?? queued.destinations?.outputs?.[name] ?? queued.destinations?.job;
   return found && { url: placed(found.url, queued, name), ...(found.headers && { headers: found.headers }) };
 }
 
@@ -120,8 +140,9 @@ export function openDestination(
   jobId: string,
   queued: Queued,
   name: string,
+  replay?: DestinationReplay,
 ): DestinationRequest | undefined {
-  const own = queued.destinations?.outputs?.[name];
+  const own = replay?.address ?? queued.destinations?.outputs?.[name];
   const sealed = own ?? queued.destinations?.job;
   if (sealed === undefined) return undefined;
   const { url, ...rest } = opened(sealer, labelOf(jobId, own && name), sealed);

@@ -217,6 +217,8 @@ export type DestinationPayload = z.infer<typeof DestinationPayload>;
 export const DestinationOutcome = z.object({
   status: z.enum(['completed', 'failed']),
   error: DestinationState.shape.error,
+  /** Id of the replay that ended so; absent of the first delivery. */
+  replay: z.string().optional(),
 });
 export type DestinationOutcome = z.infer<typeof DestinationOutcome>;
 

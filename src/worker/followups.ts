@@ -12,7 +12,9 @@ import { destinationKind } from '../followups/kinds/destination.ts';
 import { transcriptKind } from '../followups/kinds/transcript.ts';
 import { voiceKind } from '../followups/kinds/voice.ts';
 import { jobWebhookKind } from '../followups/kinds/webhook.ts';
+import { WEBHOOKS_AT_A_TIME } from '../followups/post-webhook.ts';
 import type { FollowUpQueue } from '../followups/queue.ts';
+import { readPut } from '../followups/state/destinations.ts';
 import type { TranscriptServices } from '../followups/transcripts/turn.ts';
 import { FollowUpWorker } from '../followups/worker.ts';
 import { isErased } from '../jobs/bullmq-internals.ts';
@@ -38,7 +40,6 @@ interface FollowUpConsumers {
 }
 
 /** For all keys and hosts together; each has a lower limit (src/followups/places.ts). */
-const WEBHOOKS_AT_A_TIME = 500;
 const VOICES_AT_A_TIME = 1000;
 /** Fewer slots exist; a job without one is put back. */
 const TRANSCRIPTS_AT_A_TIME = 100;
@@ -151,11 +152,13 @@ function transcriptBudget(
   };
 }
 
-function destinations({ services, followUps, redis, secrets }: Shared) {
+function destinations({ services, followUps, config, redis, secrets }: Shared) {
   return destinationKind({
     ...services,
     followUps,
     sealer: new Sealer(secrets.encryption),
     isErased: (jobId) => isErased(redis, jobId),
+    readReplay: async (jobId, name) => (await readPut(redis, jobId, name)).replay,
+    scheduleSeconds: config.WEBHOOK_SCHEDULE_SECONDS,
   });
 }

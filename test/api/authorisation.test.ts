@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { scopes } from 'soundpost-contract/api-keys';
 import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { Bucket } from 'soundpost-testing/bucket';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/api/app.ts';
@@ -101,6 +102,7 @@ const rows: Readonly<Record<string, Row>> = {
   'GET /v1/download/:jobId': { right: 200 },
   'GET /v1/jobs/:jobId/deliveries': { right: 200 },
   'POST /v1/jobs/:jobId/deliveries/:deliveryId/replay': { right: 202 },
+  'POST /v1/jobs/:jobId/destinations/:name/replay': { right: 202 },
   'POST /v1/deliveries/resend': { right: 202, ask: () => ({ json: { since: '2026-11-23T14:00:00Z' } }) },
   'POST /v1/webhooks/test': { right: 200, ask: () => ({ json: { url: hookUrl() } }) },
   'GET /v1/webhooks/secret': { right: 200 },
@@ -144,7 +146,10 @@ beforeAll(async () => {
   const { outside } = service();
   await outside.file('tone.mp4', clip('tone.mp4'));
   const hook = outside.hook('hook');
-  const { jobId: completed } = await service().run({ ...extraction(), options: { webhook: hook.url } });
+  const destination = { url: outside.on('/bucket', new Bucket().handle) };
+  const { jobId: completed } = await service().run({
+    ...{ ...extraction(), destination, options: { webhook: hook.url } },
+  });
   await hook.got(1);
   const { jobId: failed } = await service().run(vain());
   const deliveries = await service().call('GET', `/v1/jobs/${completed}/deliveries`);
@@ -187,6 +192,7 @@ function pathOf(path: string, row: Row, of: Belongings): string {
     .replace(':batchId', of.batch)
     .replace(':uploadId', of.upload)
     .replace(':deliveryId', of.delivery)
+    .replace(':name', 'audio')
     .replace(':keyId', of.keyId);
 }
 

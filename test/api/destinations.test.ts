@@ -9,7 +9,7 @@ import { type Json, useClips, useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
 
 const clip = useClips('tone.mp4');
-const service = useService();
+const service = useService({ environment: { WEBHOOK_SCHEDULE_SECONDS: '0,0.3,0.6' } });
 
 let tone = '';
 beforeAll(async () => {
@@ -44,6 +44,11 @@ const settled = (jobId: string): Promise<Json> =>
   until(`${jobId} is put, or is not`, async () => {
     const now = await service().job(jobId);
     return ['completed', 'failed'].includes(now.destination?.status) && now;
+  });
+const settledAs = (jobId: string, status: string): Promise<Json> =>
+  until(`${jobId} is ${status}`, async () => {
+    const now = await service().job(jobId);
+    return now.destination.status === status && now;
   });
 const run = async (request: object): Promise<Json> => settled(await service().submit(request));
 
@@ -263,7 +268,7 @@ describe('an answer of the bucket', () => {
     expect(tries).toEqual(statuses.map(() => 1));
   });
 
-  it('of an outage, twice, is followed by a third try, and is a failure then', async () => {
+  it('of an outage is followed by as many tries as the schedule has, and is a failure then', async () => {
     const statuses = [408, 425, 429, 500, 502, 504];
     const { ended, tries } = await answered(...statuses.map((status) => [status, status]), [503, 503, 503]);
     const [, ...put] = ended.outputFiles;
@@ -291,6 +296,130 @@ describe('an answer of the bucket', () => {
     };
     expect((await run(job({ url }))).destination.status).toBe('completed');
     expect(bucket.begun).toBe(3);
+  });
+});
+
+describe('a replay', () => {
+  const SECRET = 'CANARYb5d1ec8f27';
+  const replay = (jobId: string, name: string, json?: object, key?: string) =>
+    service().call('POST', `/v1/jobs/${jobId}/destinations/${name}/replay`, {
+      ...(json && { json }),
+      ...(key !== undefined && { key }),
+    });
+
+  it('puts the file to a new address with new headers, which are sealed as the old ones were', async () => {
+    const expired = place();
+    const fresh = place('fresh-audio.mp3');
+    expired.bucket.answer = () => ({ status: 403 });
+    const ended = await run(job({ url: `${expired.url}?signature=old`, headers: { 'x-old': SECRET } }));
+    expect(ended.destination.status).toBe('failed');
+    const { status, body } = await replay(ended.jobId, 'audio', {
+      url: `${fresh.url.replace('audio.mp3', '{name}.{extension}')}?signature=${SECRET}`,
+      headers: { 'x-new': SECRET },
+    });
+    expect(status).toBe(202);
+    expect(body.data.deliveries).toContainEqual(
+      expect.objectContaining({ deliveryId: `${ended.jobId}-destination-audio`, kind: 'destination' }),
+    );
+    const again = await until('it is put', async () => {
+      const now = await service().job(ended.jobId);
+      return now.outputFile.destination.status === 'completed' && now;
+    });
+    expect(again.outputFile.destination).toMatchObject({ url: fresh.url, headers: ['x-new'] });
+    expect(fresh.bucket.puts).toMatchObject([
+      {
+        target: `${fresh.path}?signature=${SECRET}`,
+        sha256: ended.outputFile.sha256,
+        headers: { 'x-new': SECRET },
+      },
+    ]);
+    expect(fresh.bucket.puts[0]?.headers).not.toHaveProperty('x-old');
+    const kept = [...(await dumpRedis(service().redis.socketPath))].map(([key, text]) => key + text);
+    expect(kept.filter((text) => text.includes(SECRET))).toEqual([]);
+    expect(body).not.toContain(SECRET);
+  });
+
+  it('without a body puts it where it went before, and headers go to no other origin', async () => {
+    const { bucket, path, url } = place('talk.mp3', 'other.mp3');
+    bucket.answer = (time) => ({ status: time === 1 ? 403 : 200 });
+    const { jobId } = await run(job({ url: `${url}?s=1`, headers: { 'x-mine': 'one' } }));
+    await replay(jobId, 'audio');
+    await bucket.got(2);
+    await settledAs(jobId, 'completed');
+    await replay(jobId, 'audio', { url: `${url.replace('talk', 'other')}?s=2` });
+    await bucket.got(3);
+    await settledAs(jobId, 'completed');
+    await replay(jobId, 'audio', { url: `${url.replace('http:', 'https:')}?s=3` });
+    expect((await service().job(jobId)).outputFile.destination).not.toHaveProperty('headers');
+    expect(bucket.puts.map(({ target, headers }) => [target, headers['x-mine']])).toEqual([
+      [`${path}?s=1`, 'one'],
+      [`${path}?s=1`, 'one'],
+      [`${path.replace('talk', 'other')}?s=2`, 'one'],
+    ]);
+  });
+
+  it('to a new address ends a put that hangs', async () => {
+    const hole = place();
+    const fresh = place();
+    hole.bucket.answer = () => new Promise(() => undefined);
+    const jobId = await service().submit(job({ url: hole.url }));
+    await until('the put has begun', () => hole.bucket.begun === 1);
+    await replay(jobId, 'audio', { url: fresh.url });
+    expect((await settled(jobId)).outputFile.destination).toMatchObject({ url: fresh.url, status: 'completed' });
+    expect([hole.bucket.begun, fresh.bucket.puts.length]).toEqual([1, 1]);
+  });
+
+  it('is refused where there is nothing to put, or no address', async () => {
+    const { bucket, url } = place();
+    const slow = await service().outside.stalling(`slow${nth}.mp4`, clip('tone.mp4'));
+    const [one, several, bare, failed, unfinished] = await Promise.all([
+      run(job({ url })),
+      run(job({ url: `${url}{name}` }, { output: undefined, outputs: [{ name: 'full', format: 'mp3' }] })),
+      service().run({ source: { type: 'url', url: tone }, output: { format: 'mp3' } }),
+      service().run({ ...job({ url }), source: { type: 'url', url: `${tone}-missing` } }),
+      service().submit({ ...job({ url }), source: { type: 'url', url: slow.url } }),
+    ]);
+    await until('all that is put was put', () => bucket.puts.length >= 1);
+    const rows: [string, string, object | undefined, number, string, string?][] = [
+      ['job_0123456789abcdef', 'audio', undefined, 404, 'JOB_NOT_FOUND'],
+      [one.jobId, 'full', undefined, 404, 'NOT_FOUND'],
+      [one.jobId, '__proto__', undefined, 404, 'NOT_FOUND'],
+      [several.jobId, 'audio', undefined, 404, 'NOT_FOUND'],
+      [bare.jobId, 'audio', { url }, 404, 'NOT_FOUND'],
+      [failed.jobId, 'audio', undefined, 400, 'INVALID_REQUEST'],
+      [unfinished, 'audio', { url }, 202, 'JOB_NOT_COMPLETED'],
+      [one.jobId, 'audio', { url: 'http://10.0.0.1/a' }, 400, 'INVALID_REQUEST'],
+      [one.jobId, 'audio', { url: '' }, 400, 'INVALID_REQUEST'],
+      [one.jobId, 'audio', { address: url }, 400, 'INVALID_REQUEST'],
+      [one.jobId, 'audio', { headers: { 'content-length': '1' } }, 400, 'INVALID_REQUEST'],
+      [
+        one.jobId,
+        'audio',
+        { headers: Object.fromEntries(Array.from({ length: 9 }, (_, at) => [`x-${at}`, 'x'.repeat(1000)])) },
+        400,
+        'INVALID_REQUEST',
+      ],
+    ];
+    for (const [jobId, name, json, status, code] of rows) {
+      const answer = await replay(jobId, name, json);
+      expect([name, answer.status, answer.body.error?.code]).toEqual([name, status, code]);
+    }
+    const key = await service().newKey({ scopes: ['extract', 'webhooks'] });
+    const { body } = await service().call('POST', '/v1/extract', { json: job({ url }), key });
+    for (const [json, status] of [
+      [{ url }, 403],
+      [{ headers: {} }, 202],
+    ] as const) {
+      await until('the job has ended', async () => {
+        const answer = await replay(body.data.jobId, 'audio', json, key);
+        return answer.body.error?.code !== 'JOB_NOT_COMPLETED' && answer.status === status;
+      });
+    }
+    slow.letGo();
+    await service().ended(unfinished);
+    await service().call('DELETE', `/v1/jobs/${one.jobId}`);
+    const gone = await replay(one.jobId, 'audio', { url });
+    expect([gone.status, gone.body.error.code]).toEqual([410, 'FILE_EXPIRED']);
   });
 });
 

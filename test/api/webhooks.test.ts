@@ -136,12 +136,12 @@ describe('D. Webhooks: attempts', () => {
     expect((await deliveriesOf(jobId))[0]).toMatchObject({
       status: 'failed',
       nextAttemptAt: null,
-      host: { state: 'failing', since: expect.stringMatching(/Z$/) },
+      endpoint: { state: 'failing', failedSince: expect.stringMatching(/Z$/) },
     });
     const well = service().outside.hook('well');
     const next = await submit(well);
     await webhookIs(next, 'delivered');
-    expect((await deliveriesOf(next))[0]).not.toHaveProperty('host');
+    expect((await deliveriesOf(next))[0]).not.toHaveProperty('endpoint');
   });
 
   it('a redirect is a failure, and nobody follows it', async () => {

@@ -1,12 +1,13 @@
-/** Keys and hosts take turns: deliveries on a real Redis to receivers whose answers the test gives. */
+/** Keys and endpoints take turns: deliveries on a real Redis to receivers whose answers the test gives. */
 
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { until } from 'soundpost-testing/until';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { endpointOf, failingSinceMs } from '../../src/followups/endpoints.ts';
 import { scheduled } from '../../src/followups/kind.ts';
-import { failingSinceMs, TryPlaces } from '../../src/followups/places.ts';
-import { hostOf, type Post, tryWebhook } from '../../src/followups/post-webhook.ts';
+import { TryPlaces } from '../../src/followups/places.ts';
+import { type Post, tryWebhook } from '../../src/followups/post-webhook.ts';
 import { FollowUpQueue } from '../../src/followups/queue.ts';
 import { FollowUpWorker } from '../../src/followups/worker.ts';
 import { logger, useQueue } from '../jobs/queue-fixture.ts';
@@ -14,7 +15,7 @@ import { logger, useQueue } from '../jobs/queue-fixture.ts';
 const queue = useQueue();
 const KEEP = { age: 3600 };
 const PER_KEY = 16;
-const PER_HOST = 8;
+const PER_HOST = 24;
 const PLACES = { name: 'webhook', perKey: PER_KEY, perHost: PER_HOST, leaseMs: 30_000 } as const;
 
 /** Of every host: what it was asked, and the answers that are still owed. */
@@ -38,18 +39,19 @@ class Receivers {
     return { status, latencyMs: 1 };
   };
 
+  hears(url: string, often = 1): boolean {
+    return this.heard.filter((one) => one === url).length >= often;
+  }
+
   /** How many tries are under way. */
   underWay(host = ''): number {
     return this.#owed.filter(({ url }) => url.includes(host)).length;
   }
 
-  /** Answers the try at this host that waits longest. */
+  /** Answers the try at this address that waits longest. */
   answer(host: string, status: number): void {
-    const [owed] = this.#owed.splice(
-      this.#owed.findIndex(({ url }) => url.includes(host)),
-      1,
-    );
-    owed?.answer(status);
+    const index = this.#owed.findIndex(({ url }) => url.includes(host));
+    if (index >= 0) this.#owed.splice(index, 1)[0]?.answer(status);
   }
 }
 
@@ -77,7 +79,7 @@ async function deliver(receivers: Receivers): Promise<void> {
           ...{ post: receivers.post, finalStatuses: new Set([410]), logger, about: {}, event: 'event' },
         }),
       schedule: scheduled([0, 60]),
-      turn: async ({ tenant, url }) => ({ key: tenant, host: hostOf(url), places: PLACES }),
+      turn: async ({ tenant, url }) => ({ key: tenant, ...endpointOf(url), places: PLACES }),
     }),
     isAlone: false,
     concurrency: 100,
@@ -87,83 +89,181 @@ async function deliver(receivers: Receivers): Promise<void> {
   queue().onClose(() => worker.close(0));
 }
 
-async function add(count: number, tenant: string, urlOf: (nth: number) => string): Promise<void> {
+async function add(tenant: string, ...urls: string[]): Promise<void> {
   const deliveries = open('request');
-  for (let nth = 1; nth <= count; nth++) {
-    const data = { deliveryId: `${tenant}-${nth}`, tenant, url: urlOf(nth) };
-    await deliveries.add(`${tenant}-${urlOf(nth).length}-${nth}`, 'event', data, 2);
+  for (const url of urls) {
+    added += 1;
+    const data = { deliveryId: `${tenant}-${added}`, tenant, url };
+    await deliveries.add(data.deliveryId, 'event', data, 2);
   }
 }
 
+let added = 0;
+const times = <T>(count: number, of: (nth: number) => T): T[] =>
+  Array.from({ length: count }, (_, index) => of(index + 1));
 const delayed = () => queue().queue('webhook').getDelayedCount();
 const hanging = () => new Receivers((url) => url.includes('hole'));
 
-describe('receivers that never answer', () => {
-  it('hold as many places as one host may have, and no place of others', async () => {
+/** Answered now, so that it is known to work. */
+async function proven(receivers: Receivers, key: string, ...urls: string[]): Promise<void> {
+  await add(key, ...urls);
+  await until('they are told', () => urls.every((url) => receivers.heard.includes(url)));
+  await until('their places are free', async () => (await queue().redis.zcard(heldBy(key, 2))) === 0);
+}
+
+const heldBy = (key: string, standing: 1 | 2 | 3): string =>
+  `${ownKey('places', 'webhook')}:key:${key}:${standing}`;
+const failingSince = (url: string, key = 'key1') => failingSinceMs(queue().redis, 'webhook', key, url);
+const hole = (path: unknown): string => `https://flows.example/hole/${path}`;
+const GOOD = 'https://flows.example/good';
+const OTHER = 'https://flows.example/other';
+
+describe('paths that do not answer', () => {
+  it('hold one place each, and none of another path or key of their host', async () => {
     const receivers = hanging();
     await deliver(receivers);
-    await add(40, 'key1', () => 'https://hole.example/hook');
-    await until('the host has its places', async () => (await delayed()) === 40 - PER_HOST);
-    await add(1, 'key1', () => 'https://alive.example/hook');
-    await add(1, 'key2', () => 'https://alive.example/other');
-    await until('others are told', () => receivers.heard.filter((url) => url.includes('alive')).length === 2);
-    expect(receivers.underWay()).toBe(PER_HOST);
+    await add('key1', ...times(40, (nth) => hole(nth % 4)));
+    await until('the others wait', async () => (await delayed()) === 36);
+    await add('key1', GOOD);
+    await add('key2', OTHER);
+    await until('good ones are told', () => receivers.hears(GOOD) && receivers.hears(OTHER));
+    expect(receivers.underWay()).toBe(4);
   });
 
-  it('of many hosts hold as many places as one key may have', async () => {
+  it('and never did hold three quarters of their key: the rest is for those that do', async () => {
     const receivers = hanging();
     await deliver(receivers);
-    await add(40, 'key1', (nth) => `https://hole${nth}.example/hook`);
-    await until('the key has its places', async () => (await delayed()) === 40 - PER_KEY);
-    await add(1, 'key2', () => 'https://alive.example/hook');
-    await until('another key is told', () => receivers.heard.includes('https://alive.example/hook'));
-    expect(receivers.underWay()).toBe(PER_KEY);
+    await proven(receivers, 'key1', GOOD);
+    await add('key1', ...times(40, hole));
+    await until('the others wait', async () => (await delayed()) === 40 - 12);
+    await add('key1', GOOD);
+    await add('key2', OTHER);
+    await until('good ones are told', () => receivers.hears(GOOD, 2) && receivers.hears(OTHER));
+    expect(receivers.underWay()).toBe(12);
   });
 
-  it('give each place to the next that waits, and hosts take turns', async () => {
+  it('although they did once hold half of their key with more than one try each', async () => {
+    let isDead = false;
+    const receivers = new Receivers((url) => isDead && url.includes('hole'));
+    await deliver(receivers);
+    await proven(receivers, 'key1', hole(1), hole(2));
+    isDead = true;
+    await add('key1', ...times(40, (nth) => hole(1 + (nth % 2))));
+    await until('the others wait', async () => (await delayed()) === 40 - PER_KEY / 2);
+    await add('key1', GOOD);
+    await until('another path is told', () => receivers.hears(GOOD));
+  });
+
+  it('and failed hold a quarter of their key, and all but two places of their host', async () => {
     const receivers = hanging();
     await deliver(receivers);
-    await add(20, 'key1', () => 'https://hole1.example');
-    await add(20, 'key1', () => 'https://hole2.example/');
-    await until('the key has its places', async () => (await delayed()) === 40 - PER_KEY);
-    for (let tries = PER_KEY; tries < 40; tries++) {
-      await until('the next one is under way', () => receivers.heard.length >= tries);
-      receivers.answer(tries % 2 === 0 ? 'hole1' : 'hole2', 204);
-    }
-    await until('all are tried', () => receivers.heard.length === 40);
-    const second = receivers.heard.slice(PER_KEY, 32);
-    expect(second.filter((url) => url.includes('hole1')).length).toBeGreaterThanOrEqual(6);
-    expect(second.filter((url) => url.includes('hole2')).length).toBeGreaterThanOrEqual(6);
+    const fail = async (key: string, count: number): Promise<void> => {
+      await add(key, ...times(count, (nth) => hole(`${key}${nth}`)));
+      await until('they are asked', () => receivers.underWay() === count);
+      times(count, () => receivers.answer('hole', 503));
+      await until('they fail', async () => (await failingSince(hole(`${key}${count}`), key)) !== undefined);
+      await until('places are free', async () => (await queue().redis.zcard(heldBy(key, 2))) === 0);
+    };
+    const keys = times(6, (nth) => `key${nth}`);
+    for (const key of keys) await fail(key, 5);
+    await add('key1', ...times(5, (nth) => hole(`key1${nth}`)));
+    await until('one waits', async () => (await delayed()) === 6 * 5 + 1);
+    expect(receivers.underWay()).toBe(PER_KEY / 4);
+    for (const key of keys.slice(1)) await add(key, ...times(5, (nth) => hole(`${key}${nth}`)));
+    await until('two of the host are left', () => receivers.underWay() === PER_HOST - 2);
+    await add('key6', GOOD);
+    await until('a good one is told', () => receivers.hears(GOOD));
+    expect(receivers.underWay()).toBe(PER_HOST - 2);
   });
 });
 
-it('a host that keeps failing is probed by one try at a time, until it answers', async () => {
+describe('who waits', () => {
+  it('is let in by keys in turn, however many paths another key asks', async () => {
+    const receivers = hanging();
+    await deliver(receivers);
+    await add('key1', ...times(60, hole));
+    await add('key2', ...times(60, (nth) => hole(100 + nth)));
+    await until('the host is full', async () => (await delayed()) === 120 - PER_HOST);
+    await add('key3', GOOD);
+    await until('the third key waits', async () => (await delayed()) === 121 - PER_HOST);
+    for (let answers = 1; answers <= 3; answers++) {
+      receivers.answer('hole', 404);
+      await until('another one is asked', () => receivers.heard.length === PER_HOST + answers);
+    }
+    expect(receivers.hears(GOOD)).toBe(true);
+  });
+
+  it('is let in by the endpoints of a key in turn', async () => {
+    let isSlow = false;
+    const receivers = new Receivers(() => isSlow);
+    await deliver(receivers);
+    await proven(receivers, 'key1', hole('a'), hole('b'));
+    isSlow = true;
+    await add('key1', ...times(20, () => hole('a')));
+    await add('key1', ...times(20, () => hole('b')));
+    await until('half of the key is asked', async () => (await delayed()) === 40 - PER_KEY / 2 - 1);
+    for (let told = 2 + PER_KEY / 2 + 2; told <= 42; told++) {
+      receivers.answer('hole', 204);
+      if (told > 2 + PER_KEY / 2 + 2)
+        await until('the next is asked', () => receivers.heard.length >= told - 1);
+    }
+    const later = receivers.heard.slice(12, 28);
+    expect(later.filter((url) => url === hole('b')).length).toBeGreaterThanOrEqual(6);
+    expect(later.filter((url) => url === hole('a')).length).toBeGreaterThanOrEqual(6);
+  });
+});
+
+it('an endpoint that keeps failing is probed by one try at a time until it answers, which opens it alone', async () => {
   const receivers = hanging();
   await deliver(receivers);
-  const failingSince = () => failingSinceMs(queue().redis, 'webhook', 'https://hole.example');
   const startedAtMs = Date.now();
-  await add(30, 'key1', () => 'https://hole.example/hook');
-  await until('the host has its places', () => receivers.underWay() === PER_HOST);
-  expect(await failingSince()).toBeUndefined();
-  for (let failures = 0; failures < PER_HOST; failures++) receivers.answer('hole', 503);
-  await until('it is known to fail', async () => (await failingSince()) !== undefined);
-  expect(await failingSince()).toBeGreaterThanOrEqual(startedAtMs);
-  // Up to two failures do not count, so that some others were begun meanwhile. Who has a place may be about to post.
-  const places = `${ownKey('places', 'webhook')}:host:https://hole.example`;
-  await until('what was begun before is over', async () => {
-    if (receivers.underWay() > 1) receivers.answer('hole', 503);
-    return (await queue().redis.zcard(places)) === 1 && receivers.underWay() === 1;
-  });
-  const heard = receivers.heard.length;
-  // Others wait for the one place.
-  expect(heard).toBeLessThan(30);
-  receivers.answer('hole', 503);
-  await until('the next probe', () => receivers.heard.length === heard + 1);
-  expect(receivers.underWay()).toBe(1);
+  await add('key1', ...times(10, () => hole('a')), ...times(10, () => hole('b')));
+  for (let failures = 1; failures <= 3; failures++) {
+    for (const path of ['hole/a', 'hole/b']) {
+      await until('one is asked', () => receivers.underWay(path) === 1 && receivers.underWay() === 2);
+      receivers.answer(path, 503);
+    }
+  }
+  await until('it is asked again', () => receivers.heard.length === 8);
+  expect(await failingSince(hole('a'))).toBeGreaterThanOrEqual(startedAtMs);
+  expect(await failingSince(hole('a'), 'key2')).toBeUndefined();
 
-  receivers.answer('hole', 204);
-  await until('it has its places again', () => receivers.underWay() === PER_HOST);
-  expect(await failingSince()).toBeUndefined();
+  receivers.answer('hole/a', 204);
+  await until('it has its places again', () => receivers.underWay('hole/a') === 6);
+  expect(await failingSince(hole('a'))).toBeUndefined();
+  expect(await failingSince(hole('b'))).toBeGreaterThanOrEqual(startedAtMs);
+  expect(receivers.underWay('hole/b')).toBe(1);
+});
+
+it('one endpoint has one state, however it is spelled and whatever its query is', () => {
+  const spellings = [
+    'https://Flows.example/a/b~c%2Fd',
+    'https://flows.example:443/a/./b%7Ec%2fd?token=1#x',
+    'https://flows.example./x/%2e%2e/%61/b~c%2Fd',
+    'https://user:word@flows.example/a/b%7ec%2Fd',
+  ];
+  for (const url of spellings) {
+    expect(endpointOf(url)).toEqual({
+      host: 'https://flows.example',
+      endpoint: 'https://flows.example/a/b~c%2Fd',
+    });
+  }
+  expect(endpointOf('http://flows.example:8080/A/').endpoint).toBe('http://flows.example:8080/A/');
+});
+
+it('a key that asks thousands of endpoints has the latest 500 remembered, and nothing else is left', async () => {
+  const places = new TryPlaces(queue().redis, async () => true);
+  for (let nth = 1; nth <= 600; nth++) {
+    const claim = { jobId: `j${nth}`, key: 'key1', ...endpointOf(hole(nth)), places: PLACES };
+    expect(await places.take(claim, async () => undefined)).toBe(true);
+    await places.leave(claim, nth === 600 ? null : 204);
+  }
+  const keys = await queue().redis.keys(`${ownKey('places', 'webhook')}:*`);
+  expect(keys.map((key) => key.replace(/.*:endpoints/, '')).toSorted()).toEqual([':key1', ':key1:latest']);
+  for (const key of keys) expect(await queue().redis.ttl(key)).toBeGreaterThan(0);
+  const states = Object.values(await queue().redis.hgetall(keys.toSorted()[0] ?? ''));
+  expect(states).toHaveLength(500);
+  expect(await failingSince(hole(600))).toBeGreaterThan(0);
 });
 
 it('a schedule has as many tries as distances', () => {
@@ -172,15 +272,15 @@ it('a schedule has as many tries as distances', () => {
   expect(schedule(2, 0)).toBeUndefined();
 });
 
-it('a host that answers 404 works', async () => {
+it('an endpoint that answers 404 works', async () => {
   const receivers = hanging();
   await deliver(receivers);
-  await add(20, 'key1', () => 'https://hole.example/hook');
+  await add('key1', ...times(20, () => hole('a')));
   for (let tries = 1; tries <= 20; tries++) {
     await until('a try is under way', () => receivers.underWay() > 0);
     receivers.answer('hole', 404);
   }
-  expect(await failingSinceMs(queue().redis, 'webhook', 'https://hole.example')).toBeUndefined();
+  expect(await failingSince(hole('a'))).toBeUndefined();
 });
 
 it('the place of a process that died comes back by itself', async () => {

@@ -6,7 +6,6 @@ import { describe, expect, it } from 'vitest';
 import { JobFollowUps } from '../../src/followups/job-followups.ts';
 import type { Attempt, Tried } from '../../src/followups/kind.ts';
 import { transcriptKind } from '../../src/followups/kinds/transcript.ts';
-import { failingSinceMs } from '../../src/followups/places.ts';
 import { readTranscripts } from '../../src/followups/state/transcripts.ts';
 import { FollowUpWorker } from '../../src/followups/worker.ts';
 import { fetchFollowUp } from '../../src/jobs/bullmq-internals.ts';
@@ -198,7 +197,7 @@ describe('the turns of a transcript', () => {
 
   it('of two keys alternate where there is one place', async () => {
     const taken: string[] = [];
-    const waiting = ownKey('places', 'transcript', 'groups');
+    const waiting = ownKey('places', 'transcript', 'keys');
     const { add } = await consume(
       async ({ tenant }) => {
         taken.push(tenant);
@@ -216,14 +215,5 @@ describe('the turns of a transcript', () => {
     const [one, other] = taken;
     expect(taken).toEqual([one, other, one, other, one, other, one, other]);
     expect(new Set([one, other])).toEqual(new Set(['tenantaa', 'tenantbb']));
-  });
-
-  it('blame the transcriber only for what it did', async () => {
-    const failing = () => failingSinceMs(queue().redis, 'transcript', 'transcriber');
-    await take([again, again, more, again, again, done]);
-    expect(await failing()).toBeUndefined();
-    const itsFault: Turn = { ...again, host: 'failed' };
-    await take([itsFault, itsFault, more, itsFault, done]);
-    expect(await failing()).toEqual(expect.any(Number));
   });
 });

@@ -2,12 +2,14 @@
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import type { StorageWatch } from 'soundpost-kit/storage/storage-watch';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { type BucketServer, serveBucket } from 'soundpost-testing/bucket';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { tryOnce } from '../../src/followups/kind.ts';
 import { destinationKind } from '../../src/followups/kinds/destination.ts';
-import { sealDestinations } from '../../src/jobs/destinations.ts';
+import { type DestinationReplay, sealDestination, sealDestinations } from '../../src/jobs/destinations.ts';
 import { type JobRecord, readJobRecord } from '../../src/jobs/job-record.ts';
 import { ExtractResult } from '../../src/jobs/payloads.ts';
 import { resultOf } from '../jobs/job-result.ts';
@@ -23,6 +25,7 @@ const sealer = new Sealer(Buffer.alloc(32));
 let around: Surroundings;
 let store: BucketServer;
 let record: JobRecord | undefined;
+let replay: DestinationReplay | undefined;
 
 beforeEach(async () => {
   store = await serveBucket();
@@ -31,6 +34,7 @@ beforeEach(async () => {
   await writeFile(file, randomBytes(SIZE_BYTES));
   await around.storage.publish(file, FILE);
   record = recordOf();
+  replay = undefined;
 });
 afterEach(async () => {
   await around.close();
@@ -59,14 +63,24 @@ function recordOf({
   });
 }
 
-function put(more: { last?: boolean; signal?: AbortSignal; longestMs?: number } = {}) {
+interface PutOptions {
+  readonly last?: boolean;
+  readonly signal?: AbortSignal;
+  readonly longestMs?: number;
+  readonly storage?: Pick<Surroundings['storage'], 'read'>;
+  readonly retryUntilUp?: StorageWatch['retryUntilUp'];
+}
+
+function put(more: PutOptions = {}) {
   const { last = false, signal = new AbortController().signal, ...limits } = more;
   const services = {
     ...{ outbound: around.outbound, storage: around.storage, sealer, logger },
     retryUntilUp: <T>(_signal: AbortSignal, work: () => Promise<T>) => work(),
     readJob: async () => record,
     isErased: async () => record?.erased === true,
-    followUps: { addDestinationWebhook: async () => undefined },
+    readReplay: async () => replay,
+    followUps: { addDestinationWebhook: async () => undefined, continuePut: async () => undefined },
+    scheduleSeconds: [0, 5],
     logSeconds: 3600,
     idleMs: 60_000,
     ...limits,
@@ -132,6 +146,21 @@ describe('a bucket that takes no more', () => {
     await expect(put({ signal: stopping.signal })).rejects.toBe(reason);
   });
 
+  it('is let go when the delivery gets another address, where it begins anew', async () => {
+    const letGo = takesNoMore(() => {
+      const address = sealDestination(sealer, JOB, 'audio', { url: `${store.url}/two.mp3?signature=def` });
+      replay = { id: 'r1', address };
+    });
+    expect(await put()).toMatchObject({ outcome: 'step' });
+    letGo();
+    store.bucket.onBytes = () => undefined;
+    expect(await put()).toMatchObject({ outcome: 'done', result: { status: 'completed', replay: 'r1' } });
+    expect(store.bucket.puts.map(({ target, isWhole }) => [target, isWhole])).toEqual([
+      ['/one.mp3?signature=abc', false],
+      ['/two.mp3?signature=def', true],
+    ]);
+  });
+
   it('is let go when the files are erased, for good', async () => {
     const letGo = takesNoMore(() => {
       record = record && { ...record, erased: true };
@@ -143,12 +172,39 @@ describe('a bucket that takes no more', () => {
   });
 });
 
+it('a file whose time is over is put as long as it is stored', async () => {
+  record = recordOf({ expiresAt: '2000-01-01T00:00:00.000Z' });
+  expect(await put()).toMatchObject({ result: { status: 'completed' } });
+});
+
+it('our own storage breaks off in the middle: the file is put again from its beginning, in the same attempt', async () => {
+  const whole = around.storage;
+  let reads = 0;
+  const storage: Pick<Surroundings['storage'], 'read'> = {
+    read: async (key) => {
+      reads += 1;
+      return reads > 1 ? whole.read(key) : Readable.from(breakingOff(await whole.read(key)));
+    },
+  };
+  const retryUntilUp: StorageWatch['retryUntilUp'] = (_signal, work) => work().catch(work);
+  expect(await put({ storage, retryUntilUp })).toMatchObject({ result: { status: 'completed' } });
+  expect(store.bucket.puts.filter(({ isWhole }) => isWhole)).toHaveLength(1);
+});
+
+async function* breakingOff(file: Readable) {
+  for await (const chunk of file) {
+    yield chunk;
+    throw Object.assign(new Error('the storage went away'), { code: 'ECONNRESET' });
+  }
+}
+
 it.each<[string, () => unknown, string]>([
   ['that is no longer stored', () => around.storage.remove(FILE), 'the file is no longer stored'],
   [
-    'whose time is over',
+    'whose time is over, and that was removed,',
     () => {
       record = recordOf({ expiresAt: '2000-01-01T00:00:00.000Z' });
+      return around.storage.remove(FILE);
     },
     'the file expired before it was put',
   ],

@@ -61,7 +61,9 @@ async function put(size: number): Promise<string> {
     sealer,
     readJob: async () => record,
     isErased: async () => false,
-    followUps: { addDestinationWebhook: async () => undefined },
+    readReplay: async () => undefined,
+    followUps: { addDestinationWebhook: async () => undefined, continuePut: async () => undefined },
+    scheduleSeconds: [0],
     logSeconds: 3600,
     logger,
   };

@@ -14,6 +14,7 @@ import type {
   WebhookTest,
 } from 'soundpost-contract/answers';
 import type { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from 'soundpost-contract/api-keys';
+import type { DestinationReplayRequest } from 'soundpost-contract/destination';
 import type { Job, JobStatus, OutputFile } from 'soundpost-contract/job';
 import type {
   BatchRequest,
@@ -131,6 +132,16 @@ export interface SoundpostClient {
     deliveryId: string,
     options?: CallOptions,
   ): Promise<z.infer<typeof DeliveryList>>;
+  /**
+   * Puts an output's file to its destination again. @param request a new address or headers;
+   * default: as before
+   */
+  replayDestination(
+    jobId: string,
+    name: string,
+    request?: DestinationReplayRequest,
+    options?: CallOptions,
+  ): Promise<z.infer<typeof DeliveryList>>;
   /** Resends deliveries that failed at or after this time. @param since ISO 8601 */
   resendDeliveries(since: string, options?: CallOptions): Promise<z.infer<typeof Resent>>;
   /** Posts a signed `webhook.test` to an address; throws INVALID_WEBHOOK unless it answers 2xx. */
@@ -178,6 +189,12 @@ export function createClient(options: ClientOptions): SoundpostClient {
     replayDelivery: (jobId, deliveryId, { signal } = {}) =>
       connection.data(`/v1/jobs/${part(jobId)}/deliveries/${part(deliveryId)}/replay`, {
         method: 'POST',
+        signal,
+      }),
+    replayDestination: (jobId, name, request = {}, { signal } = {}) =>
+      connection.data(`/v1/jobs/${part(jobId)}/destinations/${part(name)}/replay`, {
+        method: 'POST',
+        json: request,
         signal,
       }),
     resendDeliveries: (since, { signal } = {}) =>

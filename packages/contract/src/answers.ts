@@ -57,7 +57,7 @@ export const UploadAnswer = z.object({
 });
 export type UploadAnswer = z.infer<typeof UploadAnswer>;
 
-const { deliveryId, host, ...progress } = DeliveryProgress.shape;
+const { deliveryId, endpoint, ...progress } = DeliveryProgress.shape;
 
 export const WebhookDelivery = z.object({
   deliveryId,
@@ -70,7 +70,7 @@ export const WebhookDelivery = z.object({
     'destination.updated',
   ]),
   ...progress,
-  host,
+  endpoint,
   body: z.looseObject({ event: z.string() }).meta({
     description: 'What every try posts; of the receiver’s answers only status and time are kept',
     example: { event: 'job.failed', jobId: 'job_5f0c2a9be41d7783' },

@@ -14,12 +14,12 @@ export const DeliveryProgress = z.object({
   status: z.enum(['pending', 'delivered', 'failed']),
   nextAttemptAt: z.iso.datetime().nullable(),
   attempts: z.array(DeliveryAttempt),
-  host: z
-    .object({ state: z.literal('failing'), since: z.iso.datetime() })
+  endpoint: z
+    .object({ state: z.literal('failing'), failedSince: z.iso.datetime() })
     .optional()
     .meta({
       description:
-        'Only while the host of the webhook (scheme, host and port) keeps failing: it is then asked by one attempt at a time, so the next one may come later than nextAttemptAt',
+        'Only while the endpoint of the webhook (scheme, host, port and path) keeps failing. It gets one attempt at a time, so the next one can come later than nextAttemptAt',
     }),
 });
 export type DeliveryProgress = z.infer<typeof DeliveryProgress>;

@@ -34,6 +34,29 @@ export const DestinationRequest = z.strictObject({
 });
 export type DestinationRequest = z.infer<typeof DestinationRequest>;
 
+/** POST /v1/jobs/{jobId}/destinations/{name}/replay: both optional. */
+export const DestinationReplayRequest = DestinationRequest.extend({
+  url: DestinationRequest.shape.url.optional().meta({
+    description:
+      'A new address, such as a presigned one that has not expired; needs the scope download as well. Default: the address that it had',
+    example: 'https://bucket.s3.example.com/talks/keynote.mp3?X-Amz-Signature=9c04d7e3',
+  }),
+  headers: DestinationRequest.shape.headers.meta({
+    description:
+      'Take the place of those that it had. Default: those that it had, or none at another scheme, host or port',
+    example: { 'x-ms-blob-type': 'BlockBlob' },
+  }),
+});
+export type DestinationReplayRequest = z.infer<typeof DestinationReplayRequest>;
+
+/** Headers of a job's destinations together, names and values (decisions A6). */
+export const MAX_DESTINATION_HEADER_BYTES = 8 * 1024;
+
+/** Header values are Latin-1: a character is a byte on the wire. */
+export function headerBytes(headers: Readonly<Record<string, string>>): number {
+  return Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+}
+
 /** As answered: without its secrets. */
 export const DestinationState = z.object({
   url: z.string().meta({

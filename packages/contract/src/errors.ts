@@ -232,7 +232,7 @@ export const errorCatalogue = {
     meaning:
       'A finished file could not be put to its destination; the job itself is completed and its files can be downloaded.',
     remedy:
-      'Read the message: a 403 mostly means that the address has expired. Download the file, or submit the job again.',
+      'Read the message: a 403 mostly means that the address has expired. Replay the destination with a fresh address, or download the file.',
   },
 } as const satisfies Record<string, CatalogueEntry>;
 

@@ -3,7 +3,7 @@
  * decisions A2 and C). Every default that does not depend on the source is filled in here, once.
  */
 import { z } from 'zod';
-import { DestinationRequest } from './destination.ts';
+import { DestinationRequest, headerBytes, MAX_DESTINATION_HEADER_BYTES } from './destination.ts';
 import { UploadId } from './ids.ts';
 import { isProbe, LoneOutputRequest, OutputsRequest } from './output-request.ts';
 
@@ -133,9 +133,6 @@ function refuseHandingOn(job: unknown, context: z.RefinementCtx): void {
   if (data?.destination !== undefined) refuse(['destination'], 'put there');
 }
 
-/** Headers of a job's destinations together, names and values (decisions A6). */
-const MAX_DESTINATION_HEADER_BYTES = 8 * 1024;
-
 interface Destined {
   readonly format?: unknown;
   readonly destination?: DestinationRequest | undefined;
@@ -148,11 +145,8 @@ function limitHeaders(
   },
   context: z.RefinementCtx,
 ): void {
-  const headers = [job, job.output, ...(job.outputs ?? [])].flatMap((one) =>
-    Object.entries(one?.destination?.headers ?? {}),
-  );
-  // Header values are Latin-1: a character is a byte on the wire.
-  const bytes = headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+  const all = [job, job.output, ...(job.outputs ?? [])];
+  const bytes = all.reduce((sum, one) => sum + headerBytes(one?.destination?.headers ?? {}), 0);
   if (bytes > MAX_DESTINATION_HEADER_BYTES) {
     const message = 'the headers of all destinations of a job may have at most 8 KiB together';
     context.addIssue({ code: 'custom', path: [], message });

@@ -126,7 +126,7 @@ async function replay(context: RouteContext): Promise<void> {
   sendData(response, 202, { deliveries: await deliveriesOf(record, services) });
 }
 
-function deliveriesOf(record: JobRecord, { followUps, signer }: ApiServices): Promise<Delivery[]> {
+export function deliveriesOf(record: JobRecord, { followUps, signer }: ApiServices): Promise<Delivery[]> {
   return followUps.list(record.jobId, (payload) => webhookBody(payload, record, signer));
 }
 

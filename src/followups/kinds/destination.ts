@@ -11,7 +11,7 @@ import type { Sealer } from 'soundpost-kit/signing/sealer';
 import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
 import type { Outbound } from 'soundpost-outbound/outbound';
-import { openDestination } from '../../jobs/destinations.ts';
+import { type DestinationReplay, openDestination } from '../../jobs/destinations.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import {
   type DestinationOutcome,
@@ -21,7 +21,7 @@ import {
   type StoredTranscript,
 } from '../../jobs/payloads.ts';
 import type { JobFollowUps } from '../job-followups.ts';
-import { type Attempt, type FollowUpKind, PUT_SCHEDULE_SECONDS, scheduled, type Tried } from '../kind.ts';
+import { type Attempt, type FollowUpKind, scheduled, type Tried } from '../kind.ts';
 import { NOT_PUT } from '../state/destinations.ts';
 
 interface DestinationServices {
@@ -33,7 +33,11 @@ interface DestinationServices {
   readonly readJob: (jobId: string) => Promise<JobRecord | undefined>;
   /** Whether the caller had the job's files erased. */
   readonly isErased: (jobId: string) => Promise<boolean>;
-  readonly followUps: Pick<JobFollowUps, 'addDestinationWebhook'>;
+  /** The latest replay of the delivery. */
+  readonly readReplay: (jobId: string, name: string) => Promise<DestinationReplay | undefined>;
+  readonly followUps: Pick<JobFollowUps, 'addDestinationWebhook' | 'continuePut'>;
+  /** Attempts, in seconds after the first. */
+  readonly scheduleSeconds: readonly number[];
   readonly logSeconds: number;
   readonly logger: Logger;
   /** Timeout without progress, and for the answer after the last byte; default 120 s. */
@@ -48,7 +52,7 @@ interface DestinationServices {
 const IDLE_MS = 120_000;
 /** Limits receivers that only trickle. 8 GiB at 0.4 MB/s take this long. */
 const LONGEST_PUT_MS = 6 * 60 * 60_000;
-/** How often to check whether the caller had the files erased. */
+/** How often to check whether the caller had the files erased, or gave another address. */
 const LOOK_MS = 2_000;
 /** Status codes worth a retry (decisions A7, RFC 8470 for 425). */
 const PASSING = new Set([408, 425, 429]);
@@ -69,126 +73,153 @@ interface Answer {
 export function destinationKind(
   services: DestinationServices,
 ): FollowUpKind<DestinationPayload, Found, DestinationOutcome> {
-  const { readJob, sealer, observer, followUps } = services;
+  const { readJob, readReplay, sealer, observer, followUps } = services;
   return {
     payload: DestinationPayload,
     async prepare(payload) {
-      const found = findFile(await readJob(payload.jobId), payload, sealer);
+      const { jobId, name } = payload;
+      const [record, replay] = await Promise.all([readJob(jobId), readReplay(jobId, name)]);
+      const found = findFile(record, payload, replay, sealer);
       return typeof found === 'string'
-        ? ended({ tried: 'refused', error: found }, payload, services)
+        ? ended({ tried: 'refused', error: found }, payload, replay, services)
         : { ready: found };
     },
     async try(found, payload, attempt, signal) {
+      const { jobId, name } = payload;
       const startedAt = performance.now();
       const answer = await send(found, payload, services, signal);
       observer?.destinationTried(answer.tried, (performance.now() - startedAt) / 1000);
-      return conclude(answer, payload, attempt, services);
+      const replay = await readReplay(jobId, name);
+      return replay?.id === found.replay?.id
+        ? conclude(answer, found, payload, attempt, services)
+        : { outcome: 'step', error: REPLACED, httpStatus: answer.httpStatus };
     },
-    schedule: scheduled(PUT_SCHEDULE_SECONDS),
-    turn: async ({ tenant, origin }) => ({ key: tenant, host: origin, places: PLACES }),
-    async ended({ jobId, name }, outcome = NOT_PUT) {
-      const record = await readJob(jobId);
-      if (record !== undefined) await followUps.addDestinationWebhook(record, name, outcome);
+    schedule: scheduled(services.scheduleSeconds),
+    // Each file has its own path, so what is known of an endpoint is this delivery's own.
+    async turn({ jobId, name, tenant, origin }, isRetried) {
+      const { address } = (await readReplay(jobId, name)) ?? {};
+      return { key: tenant, host: address ? new URL(address.url).origin : origin, isRetried, places: PLACES };
+    },
+    async ended({ jobId, name }, outcome) {
+      const [record, replay] = await Promise.all([readJob(jobId), readReplay(jobId, name)]);
+      const isReplaced = outcome !== undefined && outcome.replay !== replay?.id;
+      if (record === undefined || isReplaced) return;
+      await followUps.addDestinationWebhook(record, name, outcome ?? NOT_PUT);
     },
     jobOf: ({ jobId }) => jobId,
+    tidy: ({ jobId, name }) => followUps.continuePut(jobId, name),
     logSeconds: services.logSeconds,
   };
 }
 
 function conclude(
   answer: Answer,
+  { destination, replay }: Found,
   payload: DestinationPayload,
   { last }: Attempt,
   services: DestinationServices,
 ): Tried<DestinationOutcome> {
   const { tried, error, httpStatus, retryAfterSeconds } = answer;
-  if (tried !== 'failed' || error === undefined || last) return ended(answer, payload, services);
-  const { jobId, name: output, origin } = payload;
+  if (tried !== 'failed' || error === undefined || last) {
+    return ended(answer, payload, replay, services);
+  }
+  const { jobId, name: output } = payload;
+  const { origin } = new URL(destination.url);
   services.logger.warn({ jobId, output, origin, error }, 'a destination did not take a file');
   return { outcome: 'retry', error, httpStatus, retryAfterSeconds };
 }
 
 function ended(
   { error, httpStatus }: Answer,
-  { jobId, name: output, origin }: DestinationPayload,
+  { jobId, name: output }: DestinationPayload,
+  replay: DestinationReplay | undefined,
   { logger, observer }: DestinationServices,
 ): Tried<DestinationOutcome> {
   const status = error === undefined ? 'completed' : 'failed';
   observer?.destinationEnded(status);
-  if (error === undefined) return { outcome: 'done', result: { status, error: null }, httpStatus };
-  logger.error({ jobId, output, origin, error }, 'a file was not put to its destination');
+  const of = replay && { replay: replay.id };
+  if (error === undefined) return { outcome: 'done', result: { status, error: null, ...of }, httpStatus };
+  logger.error({ jobId, output, error }, 'a file was not put to its destination');
   const failure = { code: 'DESTINATION_FAILED', message: error } as const;
-  return { outcome: 'done', result: { status, error: failure }, error, httpStatus };
+  return { outcome: 'done', result: { status, error: failure, ...of }, error, httpStatus };
 }
 
 interface Found {
   readonly file: StoredFile | StoredTranscript;
   readonly destination: DestinationRequest;
+  readonly replay: DestinationReplay | undefined;
 }
 
 /** A text says why there is nothing to deliver. */
 function findFile(
   record: JobRecord | undefined,
   { jobId, name, transcript }: DestinationPayload,
+  replay: DestinationReplay | undefined,
   sealer: Sealer,
 ): Found | string {
   const file =
     transcript ?? (record?.result ? filesOf(record.result).find((one) => one.name === name) : undefined);
   if (record === undefined || file === undefined) return GONE;
   if (record.erased) return ERASED;
-  if (Date.parse(file.expiresAt) <= redisNow()) return 'the file expired before it was put';
   try {
-    const destination = openDestination(sealer, jobId, record.payload, name);
-    return destination === undefined ? GONE : { file, destination };
+    const destination = openDestination(sealer, jobId, record.payload, name, replay);
+    return destination === undefined ? GONE : { file, destination, replay };
   } catch {
     return 'the destination can no longer be decrypted: SECRET_KEY has changed';
   }
 }
 
+const EXPIRED = 'the file expired before it was put';
 const GONE = 'the record of the job has expired';
+const REPLACED = 'it was given another address';
 const ERASED = 'the files of the job were erased before this one was put';
 
 async function send(
-  { file, destination }: Found,
-  { jobId, origin }: DestinationPayload,
+  { file, destination, replay }: Found,
+  { jobId, name }: DestinationPayload,
   services: DestinationServices,
   signal: AbortSignal,
 ): Promise<Answer> {
   const { outbound, storage, retryUntilUp, tracing = noTracing } = services;
-  const erased = new AbortController();
+  const useless = new AbortController();
   const looking = setInterval(async () => {
-    if (await services.isErased(jobId).catch(() => false)) erased.abort(new Error(ERASED));
+    if (await services.isErased(jobId).catch(() => false)) useless.abort(new Error(ERASED));
+    const now = await services.readReplay(jobId, name).catch(() => replay);
+    if (now?.id !== replay?.id) useless.abort(new Error(REPLACED));
   }, LOOK_MS);
-  const ended = AbortSignal.any([signal, erased.signal]);
+  const ended = AbortSignal.any([signal, useless.signal]);
   let late: AbortSignal | undefined;
   try {
-    // While the storage is down, no receiver waits and none of its time limits run.
-    const body = await retryUntilUp(ended, () => storage.read(file.storageKey));
-    using limit = deadline(services.longestMs ?? LONGEST_PUT_MS, { signal: ended });
-    late = limit.signal;
-    return await tracing.span(
-      'PUT destination',
-      { 'http.request.method': 'PUT', 'server.address': new URL(origin).hostname },
-      async (note) => {
-        const { status, retryAfterSeconds } = await outbound.put({
-          purpose: 'destination',
-          url: destination.url,
-          headers: headersOf(destination, file),
-          body,
-          sizeBytes: file.size,
-          idleMs: services.idleMs ?? IDLE_MS,
-          signal: limit.signal,
-        });
-        note({ 'http.response.status_code': status });
-        return answered(status, retryAfterSeconds);
-      },
-      'client',
-    );
+    // While the storage is down, no receiver waits and none of its time limits run. If it breaks off
+    // in the middle, the file is put again from its beginning, and no attempt is used up.
+    return await retryUntilUp(ended, async () => {
+      const body = await storage.read(file.storageKey);
+      using limit = deadline(services.longestMs ?? LONGEST_PUT_MS, { signal: ended });
+      late = limit.signal;
+      return await tracing.span(
+        'PUT destination',
+        { 'http.request.method': 'PUT', 'server.address': new URL(destination.url).hostname },
+        async (note) => {
+          const { status, retryAfterSeconds } = await outbound.put({
+            purpose: 'destination',
+            url: destination.url,
+            headers: headersOf(destination, file),
+            body,
+            sizeBytes: file.size,
+            idleMs: services.idleMs ?? IDLE_MS,
+            signal: limit.signal,
+          });
+          note({ 'http.response.status_code': status });
+          return answered(status, retryAfterSeconds);
+        },
+        'client',
+      );
+    });
   } catch (error) {
     signal.throwIfAborted();
     return late?.aborted && !ended.aborted
       ? { tried: 'failed', error: 'the destination took too long for the whole file' }
-      : failed(error, erased.signal);
+      : failed(error, file, useless.signal);
   } finally {
     clearInterval(looking);
   }
@@ -212,9 +243,12 @@ function answered(status: number, retryAfterSeconds: number | undefined): Answer
   return { tried, error, httpStatus: status, retryAfterSeconds };
 }
 
-function failed(error: unknown, erased: AbortSignal): Answer {
-  if (erased.aborted) return { tried: 'refused', error: ERASED };
-  if (error instanceof ObjectNotFound) return { tried: 'refused', error: 'the file is no longer stored' };
+function failed(error: unknown, file: Found['file'], useless: AbortSignal): Answer {
+  if (useless.aborted) return { tried: 'refused', error: useless.reason.message };
+  if (error instanceof ObjectNotFound) {
+    const hasExpired = Date.parse(file.expiresAt) <= redisNow();
+    return { tried: 'refused', error: hasExpired ? EXPIRED : 'the file is no longer stored' };
+  }
   if (error instanceof OutboundRefused)
     return { tried: 'refused', error: `the destination: ${error.message}` };
   if (error instanceof OutboundFailed) {

@@ -8,8 +8,9 @@ import type { UrlSigner } from 'soundpost-kit/signing/signatures';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { WebhookPayload } from '../../jobs/payloads.ts';
 import { filesView, optionsView, transcriptFileView } from '../../jobs/public-view.ts';
+import { endpointOf } from '../endpoints.ts';
 import { type FollowUpKind, scheduled } from '../kind.ts';
-import { GONE, hostOf, type Post, tryWebhook, WEBHOOK_PLACES, type Webhook } from '../post-webhook.ts';
+import { GONE, type Post, tryWebhook, WEBHOOK_PLACES, type Webhook } from '../post-webhook.ts';
 
 interface JobWebhookOptions {
   /** Through the outbound guard. */
@@ -49,7 +50,7 @@ export function jobWebhookKind(
         ...(observer && { observed: { as: 'job', observer } }),
       }),
     schedule: scheduled(scheduleSeconds),
-    turn: async ({ tenant, url }) => ({ key: tenant, host: hostOf(url), places: PLACES }),
+    turn: async ({ tenant, url }) => ({ key: tenant, ...endpointOf(url), places: PLACES }),
     logSeconds,
   };
 }

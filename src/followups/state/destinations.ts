@@ -3,7 +3,7 @@ import type { DestinationState } from 'soundpost-contract/destination';
 import { outputsOf } from 'soundpost-contract/output-request';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { fetchFollowUp } from '../../jobs/bullmq-internals.ts';
-import { destinationOf } from '../../jobs/destinations.ts';
+import { DestinationReplay, destinationOf } from '../../jobs/destinations.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { destinationId } from '../../jobs/names.ts';
 import { DestinationOutcome, filesOf } from '../../jobs/payloads.ts';
@@ -35,10 +35,12 @@ export async function readDestinations(
     texts.some((text) => text.name === name && text.status === 'failed');
   await Promise.all(
     names.map(async (name) => {
-      const destination = destinationOf(payload, name);
-      if (destination === undefined) return;
-      const progress = isNotMade(name) ? NOT_MADE : await readProgress(redis, record.jobId, name);
-      files.set(name, { ...destination, ...progress });
+      if (destinationOf(payload, name) === undefined) return;
+      const { replay, ...progress } = isNotMade(name)
+        ? { ...NOT_MADE, replay: undefined }
+        : await readPut(redis, record.jobId, name);
+      const destination = destinationOf(payload, name, replay);
+      if (destination) files.set(name, { ...destination, ...progress });
     }),
   );
   const { job, outputs: own = {} } = payload.destinations;
@@ -60,10 +62,19 @@ export async function pendingNames(
   return [...files].flatMap(([name, { status }]) => (status === 'pending' ? [name] : []));
 }
 
-async function readProgress(redis: Redis, jobId: string, name: string): Promise<Progress> {
-  const { hasEnded, result } = await fetchFollowUp(redis, 'destination', destinationId(jobId, name));
-  if (result !== undefined) return DestinationOutcome.parse(JSON.parse(result));
-  return hasEnded ? NOT_PUT : PENDING;
+interface Put extends Progress {
+  /** The latest replay. */
+  readonly replay: DestinationReplay | undefined;
+}
+
+export async function readPut(redis: Redis, jobId: string, name: string): Promise<Put> {
+  const stored = await fetchFollowUp(redis, 'destination', destinationId(jobId, name));
+  const { hasEnded, result } = stored;
+  const replay = stored.replay === undefined ? undefined : DestinationReplay.parse(JSON.parse(stored.replay));
+  if (result === undefined) return { ...(hasEnded ? NOT_PUT : PENDING), replay };
+  const { replay: ended, ...progress } = DestinationOutcome.parse(JSON.parse(result));
+  // Asked for again in the moment in which it ended.
+  return { ...(ended === replay?.id ? progress : PENDING), replay };
 }
 
 function failure(message: string): DestinationOutcome {

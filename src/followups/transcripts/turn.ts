@@ -112,10 +112,9 @@ async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
   if (answer.kind !== 'heard') return { ...conclude(answer, attempt, services.logger), ...exchange };
   recording = withHeard(recording, answer.heard);
   await keep(recording);
-  const heard = { ...exchange, host: 'answered' } as const;
   return nextPart(recording) !== undefined
-    ? { outcome: 'step', ...heard }
-    : { ...(await write(workspace, recording, turn)), ...heard };
+    ? { outcome: 'step', ...exchange }
+    : { ...(await write(workspace, recording, turn)), ...exchange };
 }
 
 const MINUTES_SPENT =
@@ -237,9 +236,7 @@ const observedTry = { heard: 'heard', 'not-now': 'not_now', refused: 'refused' }
 function conclude(answer: Exclude<PartAnswer, { kind: 'heard' }>, attempt: Attempt, logger: Logger): Turn {
   const { kind, error, said } = answer;
   logger.warn({ error, said, try: attempt.number }, 'the transcriber did not transcribe a part');
-  return kind === 'refused'
-    ? { ...failed(error), host: 'answered' }
-    : { ...again(error, attempt, answer.retryAfterSeconds), host: 'failed' };
+  return kind === 'refused' ? failed(error) : again(error, attempt, answer.retryAfterSeconds);
 }
 
 function again(error: string, { last }: Attempt, retryAfterSeconds?: number): Turn {

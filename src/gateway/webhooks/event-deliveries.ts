@@ -9,7 +9,7 @@ import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Probes } from 'soundpost-kit/observe/probes';
 import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import type { Outbound } from 'soundpost-outbound/outbound';
-import type { Webhook } from '../../followups/post-webhook.ts';
+import { WEBHOOKS_AT_A_TIME, type Webhook } from '../../followups/post-webhook.ts';
 import { FollowUpQueue } from '../../followups/queue.ts';
 import { FollowUpWorker } from '../../followups/worker.ts';
 import {
@@ -49,8 +49,6 @@ const KEEP = {
 /** Deliveries shown for each instance. */
 const SHOWN = 100;
 const RELAYED_EVENT = 'messages.update';
-/** Lanes limit each instance, and the relay, to one at a time. */
-const CONCURRENCY = 500;
 /** After this and two checks, a dead gateway's attempt is repeated; a live one renews its lock. */
 const LOCK_SECONDS = 10;
 
@@ -88,7 +86,8 @@ export class EventDeliveries {
       redis: workerRedis,
       kindOf: (name) => (name === 'relay' ? relayed : instance),
       isAlone: true,
-      concurrency: CONCURRENCY,
+      // Lanes limit each instance, and the relay, to one first attempt at a time.
+      concurrency: WEBHOOKS_AT_A_TIME,
       lockSeconds: LOCK_SECONDS,
       probes,
       observer,
@@ -138,12 +137,12 @@ export class EventDeliveries {
   async list(instanceId: string): Promise<InstanceDelivery[]> {
     const { redis, webhooks } = this.#options;
     const webhook = await webhooks.of(instanceId);
-    const host = webhook && (await this.#queue.failingHost(webhook.url));
+    const endpoint = webhook && (await this.#queue.failingEndpoint(instanceId, webhook.url));
     const ids = await redis.zrange(shownKey(instanceId), '0', '-1', 'REV');
     const found = await Promise.all(
       ids.map(async (id) => {
         const delivery = await this.#queue.look(id);
-        return delivery && { event: eventOf(delivery.stored.data), ...delivery.progress, ...host };
+        return delivery && { event: eventOf(delivery.stored.data), ...delivery.progress, ...endpoint };
       }),
     );
     return found.filter((one) => one !== undefined);

@@ -4,10 +4,10 @@ import type { Logger } from 'soundpost-base/logger';
 import type { LiveEvent } from 'soundpost-chat/event-stream';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { z } from 'zod';
+import { endpointOf } from '../../followups/endpoints.ts';
 import { doubling, type FollowUpKind, scheduled } from '../../followups/kind.ts';
 import {
   GONE,
-  hostOf,
   type Post,
   postToOperator,
   tryWebhook,
@@ -79,7 +79,7 @@ export function instanceKind(options: InstanceKindOptions): EventKind {
     lane: (data) => ({ name: data.instanceId, order: orderOf(data), until: 'first try' }),
     async turn({ instanceId }) {
       const webhook = await webhooks.of(instanceId);
-      return webhook && { key: instanceId, host: hostOf(webhook.url), places: PLACES };
+      return webhook && { key: instanceId, ...endpointOf(webhook.url), places: PLACES };
     },
     logSeconds,
   };

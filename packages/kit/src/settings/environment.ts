@@ -291,7 +291,7 @@ export const Environment = z.object({
     .pipe(z.array(z.number().min(0)).min(1))
     .default([0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400])
     .describe(
-      'When a webhook is attempted, seconds after the event; the distances between the entries count from the end of the attempt before',
+      'When a webhook, a transcript or a put to a destination is attempted, seconds after the event; the distances between the entries count from the end of the attempt before',
     ),
   VOICE_ON_UNKNOWN: z
     .enum(['keep', 'resend'])

@@ -89,12 +89,15 @@ interface ItemProps {
 function DeliveryItem({ jobId, delivery, onDeliveries, onFault }: ItemProps) {
   const { deliveryId, status, nextAttemptAt, attempts } = delivery;
   const webhook = delivery.kind === 'webhook' ? delivery : undefined;
+  const destination = delivery.kind === 'destination' ? delivery.name : undefined;
   const what = webhook?.event ?? delivery.kind;
   const { busy, fault, run } = useWork();
   useEffect(() => onFault(fault), [fault]);
 
   async function replay(): Promise<void> {
-    const answer = await api().replayDelivery(jobId, deliveryId);
+    const answer = await (destination === undefined
+      ? api().replayDelivery(jobId, deliveryId)
+      : api().replayDestination(jobId, destination));
     announce(`${what} is sent again`);
     onDeliveries(answer.deliveries);
   }
@@ -104,7 +107,7 @@ function DeliveryItem({ jobId, delivery, onDeliveries, onFault }: ItemProps) {
       <div class="delivery-head">
         <code>{what}</code>
         <span class={`status status-${signs[status]}`}>{words[status]}</span>
-        {webhook === undefined ? null : (
+        {webhook === undefined && destination === undefined ? null : (
           <Button
             class="small"
             icon="retry"
@@ -123,9 +126,9 @@ function DeliveryItem({ jobId, delivery, onDeliveries, onFault }: ItemProps) {
       </ol>
       {webhook === undefined ? null : <DeliveryBody delivery={webhook} />}
       {nextAttemptAt === null ? null : <p class="hint">Next try at {shortTime(nextAttemptAt)}</p>}
-      {webhook?.host === undefined || status !== 'pending' ? null : (
+      {webhook?.endpoint === undefined || status !== 'pending' ? null : (
         <p class="hint">
-          The receiver’s host has been failing since {shortTime(webhook.host.since)}; it is asked by one try
+          This endpoint has been failing since {shortTime(webhook.endpoint.failedSince)}. It gets one attempt
           at a time.
         </p>
       )}

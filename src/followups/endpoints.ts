@@ -1,0 +1,74 @@
+/**
+ * What attempts have shown of the endpoints a key posts to (decisions D): scheme, host, port and
+ * path. A key sees only its own attempts, so no key learns of another's or slows it down.
+ */
+import { createHash } from 'node:crypto';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { z } from 'zod';
+import type { QueueName } from '../jobs/names.ts';
+
+/** Failures in a row after which an endpoint is failing; one, if it has never answered. */
+export const FAILING_AFTER = 3;
+/** How long an endpoint is remembered: longer than the longest gap between attempts. */
+export const REMEMBERED_SECONDS = 2 * 24 * 60 * 60;
+/** Endpoints remembered for each key, those asked last. */
+export const MOST_ENDPOINTS = 500;
+
+/** Written by lua/try-place-leave.lua. Times are ms since the epoch, on Redis' clock. */
+const EndpointState = z.object({
+  /** Without a query. */
+  endpoint: z.string(),
+  /** In a row. */
+  failures: z.int(),
+  /** When these began. */
+  failedSince: z.number().optional(),
+  /** Whether it has ever answered with less than 500. */
+  hasAnswered: z.boolean(),
+  /** Its last status; 0 if it gave none. */
+  lastAnswer: z.int(),
+  lastAt: z.number(),
+});
+
+export interface Endpoint {
+  /** Scheme, host and port. */
+  readonly host: string;
+  /** The host with the path, without a query, the same for all spellings. */
+  readonly endpoint: string;
+}
+
+const ESCAPED = /%[0-9a-f]{2}/gi;
+const UNRESERVED = /[\w.~-]/;
+
+/** @param url absolute, http or https */
+export function endpointOf(url: string): Endpoint {
+  // The parser resolves dot segments and default ports; the rest is RFC 3986, 6.2.2.
+  const { protocol, hostname, port, pathname } = new URL(url);
+  const host = `${protocol}//${hostname.replace(/\.$/, '')}${port && `:${port}`}`;
+  const path = pathname.replace(ESCAPED, (octet) => {
+    const character = String.fromCharCode(Number.parseInt(octet.slice(1), 16));
+    return UNRESERVED.test(character) ? character : octet.toUpperCase();
+  });
+  return { host, endpoint: `${host}${path}` };
+}
+
+/** Names an endpoint in Redis' keys: addresses are long, and can contain anything. */
+export function digestOf(endpoint: string): string {
+  return createHash('sha256').update(endpoint).digest('hex').slice(0, 32);
+}
+
+/** When an endpoint of the key began to fail, ms since the epoch; undefined if it does not. */
+export async function failingSinceMs(
+  redis: Redis,
+  queue: QueueName,
+  key: string,
+  url: string,
+): Promise<number | undefined> {
+  const text = await redis.hget(
+    `${ownKey('places', queue)}:endpoints:${key}`,
+    digestOf(endpointOf(url).endpoint),
+  );
+  if (text === null) return undefined;
+  const { failures, failedSince, hasAnswered } = EndpointState.parse(JSON.parse(text));
+  return failures >= (hasAnswered ? FAILING_AFTER : 1) ? failedSince : undefined;
+}
