@@ -93,9 +93,9 @@ function shown(mark: Mark | undefined): string {
   return mark?.id.slice(0, 8) ?? '';
 }
 
-/** A process that is just marking both may be seen in the middle. */
-const LOOKS = 3;
-const LOOK_AGAIN_MS = 500;
+/** A process that was just marking both may have been seen in the middle. */
+const LOOKS = 2;
+const LOOK_AGAIN_MS = 200;
 
 /** Read-only. Rejects where Redis or the storage does not answer: that is not the same as empty. */
 export async function lookAtMarks(sides: Sides): Promise<MarksState> {
