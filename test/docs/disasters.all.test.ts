@@ -8,13 +8,15 @@ import { startTestRedis } from 'soundpost-testing/redis-server';
 import { bucketOptions } from 'soundpost-testing/s3/s3-fixture';
 import { S3Server } from 'soundpost-testing/s3/s3-server';
 import { type Environment, type RunningProcess, startProcess } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { runs } from './command-blocks.ts';
 import { type CodeBlock, codeBlocksIn, projectFolder, readPage } from './markdown.ts';
 
 const PAGE = 'docs/how-to/disasters.md';
 const SECRET_KEY = 'a secret of the disasters, of 32 bytes or more';
-const WITHIN_MS = 300_000;
+const STARTS_WITHIN_MS = 120_000;
+const WITHIN_MS = 600_000;
 
 let folder = '';
 let environment: Environment = {};
@@ -28,7 +30,7 @@ const closing: (() => Promise<unknown>)[] = [];
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'soundpost-disaster-'));
   printed = '';
-  environment = { API_PORT: '0', GATEWAY_PORT: '0', WORKER_PORT: '0', LOG_LEVEL: 'silent' };
+  environment = { API_PORT: '0', GATEWAY_PORT: '0', WORKER_PORT: '0', LOG_LEVEL: 'silent', CONSOLE: 'off' };
   await mkdir(join(folder, 'script'));
   for (const [name, more] of [
     ['soundpost', ''],
@@ -50,9 +52,20 @@ function bash(script: string): RunningProcess {
 }
 
 async function start(command = 'script/server'): Promise<void> {
-  server = bash(`exec env ${command}`);
-  api = await server.says(/^API\s+(http\S+)/m);
-  key = /^API key {2}(sp_\w+)/m.exec(server.output())?.[1] ?? key;
+  const started = bash(`exec env ${command}`);
+  server = started;
+  const ended = started.exited.then(() => {
+    throw new Error(`${command} ended: ${started.output()}`);
+  });
+  const said = until(
+    `${command} serves`,
+    () => /^Inbox/m.test(started.output()) && /^API\s+(http\S+)/m.exec(started.output()),
+    STARTS_WITHIN_MS,
+  );
+  // Its end comes later in any case.
+  ended.catch(() => undefined);
+  [, api = ''] = await Promise.race([said, ended]);
+  key = /^API key {2}(sp_\w+)/m.exec(started.output())?.[1] ?? key;
 }
 
 async function stop(): Promise<void> {
@@ -67,14 +80,10 @@ async function job(): Promise<string> {
   const sample = await readFile(join(projectFolder, 'examples/sample.mp4'));
   form.append('file', new Blob([new Uint8Array(sample)]), 'sample.mp4');
   form.append('request', JSON.stringify({ output: { format: 'mp3' } }));
-  const answer = await fetch(`${api}/v1/extract`, {
-    method: 'POST',
-    headers: { 'x-api-key': key },
-    body: form,
-  });
-  const { data } = (await answer.json()) as { data: { jobId: string } };
-  await client.completed(data.jobId);
-  return data.jobId;
+  const { body } = await client.call('POST', '/v1/extract', form);
+  const { jobId } = body.data;
+  await client.completed(jobId);
+  return jobId;
 }
 
 /** A run of the service with a job. */
