@@ -30,6 +30,7 @@ const sections: readonly Section[] = [
       'docs/how-to/kubernetes.md',
       'docs/how-to/migrate.md',
       'docs/how-to/command-line.md',
+      'docs/how-to/disasters.md',
       'docs/operations.md',
     ],
   },

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findProgram } from 'soundpost-base/launcher';
+import { dieWithParent, findProgram } from 'soundpost-base/launcher';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import {
   closeRedis,
@@ -11,7 +11,7 @@ import {
   type Redis,
   type RedisAddress,
 } from 'soundpost-kit/redis/connection';
-import { runningEmbeddedRedis } from 'soundpost-kit/redis/embedded';
+import { hasEmbeddedData, runningEmbeddedRedis, startEmbeddedRedis } from 'soundpost-kit/redis/embedded';
 import { checkRedis } from 'soundpost-kit/redis/fitness';
 import { parseRedisUrl } from 'soundpost-kit/redis/target';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
@@ -35,6 +35,7 @@ import { checkBucket, checkGateway, checkTranscriber } from './doctor/elsewhere.
 import { checkFfmpeg, checkSandbox } from './doctor/media.ts';
 import { checkPorts } from './doctor/ports.ts';
 import { checkRedisProgram, checkRedisServer, patiently } from './doctor/redis.ts';
+import { checkResults } from './doctor/results.ts';
 import { System } from './doctor/system.ts';
 import type { Streams } from './streams.ts';
 
@@ -62,7 +63,7 @@ export async function doctor(
     // sd_booted(3)
     hasSystemd: existsSync('/run/systemd/system'),
   });
-  const { address, isEmbedded } = await redisOf(config, faults);
+  const { address, isEmbedded, damage, close } = await redisOf(config, faults);
   const redis =
     address === undefined
       ? undefined
@@ -71,7 +72,7 @@ export async function doctor(
     const rows = await runChecks(
       [
         ...ofMachine(config, system),
-        ...ofRedis(config, system, redis, address, isEmbedded),
+        ...ofRedis({ config, system, redis, address, isEmbedded, damage }),
         ...ofOthers(config),
         { name: 'Configuration', run: async () => checkConfiguration(faults, configuredCount()) },
       ],
@@ -81,6 +82,7 @@ export async function doctor(
     return worstOf(rows) === 'fault' ? 1 : 0;
   } finally {
     if (redis !== undefined) await closeRedis(redis);
+    await close?.();
   }
 }
 
@@ -112,11 +114,17 @@ function ofMachine(config: Config, system: System): Check[] {
   ];
 }
 
-/** Redis of REDIS_URL, or the one running over DATA_DIR. Adds faults of the variables. */
-async function redisOf(
-  config: Config,
-  faults: ConfigFault[],
-): Promise<{ address: RedisAddress | undefined; isEmbedded: boolean }> {
+interface FoundRedis {
+  readonly address: RedisAddress | undefined;
+  readonly isEmbedded: boolean;
+  /** Why the embedded one does not start over its data. */
+  readonly damage?: string;
+  /** Ends the one that was started to look into its data. */
+  readonly close?: () => Promise<void>;
+}
+
+/** Redis of REDIS_URL, or the embedded one, running or with data. Adds faults of the variables. */
+async function redisOf(config: Config, faults: ConfigFault[]): Promise<FoundRedis> {
   try {
     parseAllowRules(config.OUTBOUND_ALLOW);
   } catch (error) {
@@ -130,18 +138,34 @@ async function redisOf(
     faults.push({ variable, rule });
     return { address: undefined, isEmbedded: false };
   }
-  const url = await runningEmbeddedRedis(join(config.DATA_DIR, 'redis'));
-  return { address: url === undefined ? undefined : { url }, isEmbedded: true };
+  return embeddedRedis(join(config.DATA_DIR, 'redis'));
 }
 
-function ofRedis(
-  config: Config,
-  system: System,
-  redis: Redis | undefined,
-  address: RedisAddress | undefined,
-  isEmbedded: boolean,
-): Check[] {
+async function embeddedRedis(folder: string): Promise<FoundRedis> {
+  const running = await runningEmbeddedRedis(folder);
+  if (running !== undefined) return { address: { url: running }, isEmbedded: true };
+  const canStart = findProgram('redis-server', searchPath) !== undefined && (await hasEmbeddedData(folder));
+  if (!canStart) return { address: undefined, isEmbedded: true };
+  try {
+    const { url, close } = await startEmbeddedRedis({ folder, launcher: dieWithParent('TERM', searchPath) });
+    return { address: { url }, isEmbedded: true, close };
+  } catch (error) {
+    return { address: undefined, isEmbedded: true, damage: messageOf(error) };
+  }
+}
+
+interface RedisToCheck extends FoundRedis {
+  readonly config: Config;
+  readonly system: System;
+  readonly redis: Redis | undefined;
+}
+
+function ofRedis({ config, system, redis, address, isEmbedded, damage }: RedisToCheck): Check[] {
   const clock = { now: Date.now, steady: () => performance.now() };
+  if (damage !== undefined) {
+    const [command] = /redis-check-aof --fix [^;]+/.exec(damage) ?? [];
+    return [{ name: 'Redis', run: async () => [{ verdict: 'fault', found: damage, command }] }];
+  }
   if (redis === undefined || address === undefined) {
     return [
       ...(isEmbedded ? [{ name: 'Redis', run: () => checkRedisProgram(system) }] : []),
@@ -166,6 +190,7 @@ function ofRedis(
   return [
     { name: 'Redis', run: () => checkRedisServer(server, system) },
     { name: 'Secret', run: () => checkSecret(config, redis, isEmbedded) },
+    { name: 'Results', run: () => checkResults(config, redis) },
     { name: 'Clock', run: () => checkClock(clock, time, system) },
   ];
 }

@@ -140,7 +140,7 @@ export async function acceptSecret(): Promise<string> {
   );
   if (before === now) return `nothing to do: SECRET_KEY is the one that Redis knows (fingerprint ${now})`;
   const instead = before === undefined ? '' : ` instead of ${before}`;
-  return `Redis takes the SECRET_KEY with the fingerprint ${now} from now on${instead}; "keys create" makes keys that work`;
+  return `Redis takes the SECRET_KEY with the fingerprint ${now} from now on${instead}; "keys rotate <id>" gives each key of "keys list" a new secret, and it keeps its jobs`;
 }
 
 async function withKeys<Result>(work: (stores: KeyStores) => Promise<Result>): Promise<Result> {

@@ -164,22 +164,32 @@ function addAcceptSecret(program: Command, { say }: Terminal): void {
 }
 
 function addServers(program: Command, { say }: Terminal): void {
-  program
-    .command('serve')
-    .description('run everything on this machine: API, gateway, worker and, without REDIS_URL, a Redis')
-    .action(async () => (await import('./serve.ts')).serve(say));
-  program
-    .command('api')
-    .description('run the API alone')
-    .action(async () => (await import('./serve.ts')).serveApi(say));
-  program
-    .command('worker')
-    .description('run a worker alone')
-    .action(async () => (await import('./serve.ts')).serveWorker(say));
+  adopting(
+    program
+      .command('serve')
+      .description('run everything on this machine: API, gateway, worker and, without REDIS_URL, a Redis'),
+  ).action(async (choices: Adopting) => (await import('./serve.ts')).serve(say, choices));
+  adopting(program.command('api').description('run the API alone')).action(async (choices: Adopting) =>
+    (await import('./serve.ts')).serveApi(say, choices),
+  );
+  adopting(program.command('worker').description('run a worker alone')).action(async (choices: Adopting) =>
+    (await import('./serve.ts')).serveWorker(say, choices),
+  );
   program
     .command('gateway')
     .description('run the messaging gateway alone')
     .action(async () => (await import('./serve.ts')).serveGateway(say));
+}
+
+interface Adopting {
+  readonly adopt?: boolean;
+}
+
+function adopting(command: Command): Command {
+  return command.option(
+    '--adopt',
+    'take Redis and the results as they are, once, though they do not belong together; default: ADOPT',
+  );
 }
 
 function addDoctor(program: Command, { say, streams = process, end = exitWith }: Terminal): void {

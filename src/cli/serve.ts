@@ -4,17 +4,20 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { shellWord } from 'soundpost-base/launcher';
 import { scopes } from 'soundpost-contract/api-keys';
 import { createAuditLog, type Logger } from 'soundpost-kit/observe/logger';
 import { type Part, parts } from 'soundpost-kit/observe/metrics/table';
-import { closeRedis } from 'soundpost-kit/redis/connection';
+import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { checkRedis } from 'soundpost-kit/redis/fitness';
+import { withDeadline } from 'soundpost-kit/storage/deadline';
 import { findStarter } from 'soundpost-media/starter';
 import type * as Api from '../api/start.ts';
 import type * as Gateway from '../gateway/start.ts';
 import { checkBullmq } from '../jobs/bullmq-internals.ts';
 import { claimedId } from '../jobs/tenants/api-keys.ts';
 import { builtFolder, type Config, loadConfig, searchPath } from '../process/config.ts';
+import { Marks } from '../process/marks.ts';
 import {
   checkStorage,
   observed,
@@ -27,11 +30,15 @@ import {
 } from '../process/resources.ts';
 import type * as Worker from '../worker/start.ts';
 import { loopProbe } from './loop-watchdog.ts';
-import { shellWord } from './terminal-text.ts';
 
 /** Phases of stopping; `traffic` takes in work and stops first, all of it in parallel. */
 type Phase = 'traffic' | 'gateway' | 'resources';
 type OnStop = (phase: Phase, stop: () => Promise<void>) => void;
+
+interface ServeChoices {
+  /** Take Redis and the results as they are, though their marks do not match. Default: ADOPT. */
+  readonly adopt?: boolean;
+}
 
 /** Each process loads only the code that it runs: all three take 40 MiB. */
 const startApi: typeof Api.startApi = async (...options) =>
@@ -42,8 +49,8 @@ const startWorker: typeof Worker.startWorker = async (...options) =>
   (await import('../worker/start.ts')).startWorker(...options);
 
 /** Everything on one machine: API, gateway, worker and, without REDIS_URL, a Redis. */
-export async function serve(say: (line: string) => void): Promise<void> {
-  await untilStopped(parts, async (config, resources, stores, onStop) => {
+export async function serve(say: (line: string) => void, choices: ServeChoices = {}): Promise<void> {
+  await untilStopped(parts, choices, async (config, resources, stores, onStop) => {
     const newKey = await firstKey(config, resources, stores);
     const { sandbox } = await resources.tools();
     const api = await startApi(resources, stores, sandbox?.level);
@@ -59,8 +66,8 @@ export async function serve(say: (line: string) => void): Promise<void> {
   });
 }
 
-export async function serveApi(say: (line: string) => void): Promise<void> {
-  await untilStopped(['api'], async (config, resources, stores, onStop) => {
+export async function serveApi(say: (line: string) => void, choices: ServeChoices = {}): Promise<void> {
+  await untilStopped(['api'], choices, async (config, resources, stores, onStop) => {
     await bootstrapKey(config, resources, stores);
     const api = await startApi(resources, stores);
     onStop('traffic', () => api.close(graceMs(config)));
@@ -69,15 +76,15 @@ export async function serveApi(say: (line: string) => void): Promise<void> {
 }
 
 export async function serveGateway(say: (line: string) => void): Promise<void> {
-  await untilStopped(['gateway'], async (_config, resources, _stores, onStop) => {
+  await untilStopped(['gateway'], {}, async (_config, resources, _stores, onStop) => {
     const gateway = await runGateway(resources);
     onStop('gateway', () => gateway.close());
     say(`Gateway  ${gateway.publicUrl}`);
   });
 }
 
-export async function serveWorker(say: (line: string) => void): Promise<void> {
-  await untilStopped(['worker'], async (config, resources, stores, onStop) => {
+export async function serveWorker(say: (line: string) => void, choices: ServeChoices = {}): Promise<void> {
+  await untilStopped(['worker'], choices, async (config, resources, stores, onStop) => {
     const worker = await startWorker(resources, stores);
     onStop('traffic', () => worker.close(graceMs(config)));
     const { sandbox } = await resources.tools();
@@ -102,6 +109,7 @@ const REDIS_PATIENCE_MS = 15_000;
  */
 async function untilStopped(
   of: readonly Part[],
+  choices: ServeChoices,
   start: (config: Config, resources: Resources, stores: Stores, onStop: OnStop) => Promise<void>,
 ): Promise<void> {
   const stopRequested = new Promise<void>((resolve) => {
@@ -123,7 +131,7 @@ async function untilStopped(
     probes.add('loop', loopProbe(config.WATCHDOG_SECONDS * 1000, starter, logger));
     void probes.ask('loop');
   }
-  const breaks = [once(probes, 'broken').then(([why]) => why)];
+  const breaks: Promise<string>[] = [once(probes, 'broken').then(([why]) => why)];
   if (foundation.embeddedRedis !== undefined) breaks.push(foundation.embeddedRedis.died);
   try {
     checkBullmq();
@@ -133,13 +141,20 @@ async function untilStopped(
       patienceMs: REDIS_PATIENCE_MS,
       logger,
     });
+    await checkStorage(foundation);
+    const marks = of.some((part) => part !== 'gateway') ? marksOf(foundation, redis, choices) : undefined;
+    // Before anything is written to a Redis that may be the wrong one.
+    await marks?.demand();
     const resources = await withSecrets(foundation, redis);
+    if (marks !== undefined) {
+      breaks.push((await marks.start()).refused);
+      stops.gateway.push(() => marks.close());
+    }
     const stores = openStores(resources, redis);
     stops.resources.push(async () => stores.close());
     await probes.ask('clock');
     void probes.ask('link');
     void probes.ask('redis');
-    await checkStorage(resources);
     await start(config, resources, stores, (phase, stop) => stops[phase].push(stop));
     const broken = await Promise.race([stopRequested, ...breaks]);
     if (broken !== undefined) {
@@ -154,6 +169,21 @@ async function untilStopped(
     await foundation.close();
     await probes.close('loop');
   }
+}
+
+function marksOf(
+  foundation: Awaited<ReturnType<typeof openFoundation>>,
+  redis: Redis,
+  { adopt }: ServeChoices,
+): Marks {
+  const { config, storage, storageWatch, place, logger } = foundation;
+  return new Marks({
+    redis,
+    storage: withDeadline(storage, config.STORAGE_DEADLINE_SECONDS * 1000, storageWatch),
+    place,
+    adopt: adopt ?? config.ADOPT === '1',
+    logger,
+  });
 }
 
 /** Beyond SHUTDOWN_SECONDS, for aborts to take effect and connections to close. */

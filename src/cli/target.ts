@@ -4,10 +4,10 @@ import { access, constants, link, lstat, realpath, rename, rm, stat } from 'node
 import { basename, dirname, extname, join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { shellWord } from 'soundpost-base/launcher';
 import { ReaderGone, UsageError } from './ending.ts';
 import { writePipe } from './named-pipe.ts';
 import type { Streams } from './streams.ts';
-import { shellWord } from './terminal-text.ts';
 
 type Target =
   | { readonly kind: 'stdout'; readonly stream: Streams['stdout'] }

@@ -25,8 +25,3 @@ export function fields(rows: readonly (readonly [name: string, value: string | n
 export function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, '�');
 }
-
-/** A POSIX shell word, quoted if necessary. */
-export function shellWord(text: string): string {
-  return /^[\w@=./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
-}

@@ -4,11 +4,11 @@ import { access, realpath, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { shellWord } from 'soundpost-base/launcher';
 import { ServiceError } from 'soundpost-contract/errors';
 import { UsageError } from './ending.ts';
 import { readPipe } from './named-pipe.ts';
 import type { Streams } from './streams.ts';
-import { shellWord } from './terminal-text.ts';
 
 type VideoSource =
   | { readonly kind: 'url'; readonly url: string }

@@ -3,12 +3,16 @@ import { readFile } from 'node:fs/promises';
 import type { RedisAddress } from 'soundpost-kit/redis/connection';
 import { parseRedisUrl } from 'soundpost-kit/redis/target';
 import { createFileStorage } from 'soundpost-kit/storage/file-storage';
+import { fileInventory, type Inventory } from 'soundpost-kit/storage/inventory';
 import type { openS3 } from 'soundpost-kit/storage/s3-storage';
 import type { DownloadAddress, Storage } from 'soundpost-kit/storage/storage';
 import { type Config, ConfigurationError } from './config.ts';
 
 interface OpenStorage {
   readonly storage: Storage;
+  readonly inventory: Inventory;
+  /** Where that is, for people: the folder, or `s3://bucket/prefix`. */
+  readonly place: string;
   /** Removes unfinished files of dead writers; absent: the storage does that itself. */
   readonly sweep?: (olderThanMs: number) => Promise<number>;
   /** Uploads that arrive in pieces; absent: they are files beside the storage. */
@@ -21,12 +25,17 @@ interface OpenStorage {
 export async function openStorage(config: Config): Promise<OpenStorage> {
   const { DATA_DIR, STORAGE_URL } = config;
   if (STORAGE_URL === undefined) {
-    return { storage: createFileStorage({ root: DATA_DIR }), close: () => undefined };
+    return {
+      storage: createFileStorage({ root: DATA_DIR }),
+      inventory: fileInventory(DATA_DIR),
+      place: DATA_DIR,
+      close: () => undefined,
+    };
   }
   // The SDK is loaded only where a bucket is used.
   const { openS3 } = await import('soundpost-kit/storage/s3-storage');
   const { S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY } = config;
-  return openS3(
+  const opened = openS3(
     {
       ...STORAGE_URL,
       endpoint: config.S3_ENDPOINT,
@@ -39,6 +48,7 @@ export async function openStorage(config: Config): Promise<OpenStorage> {
     },
     config.S3_PUBLIC_ENDPOINT,
   );
+  return { ...opened, place: `s3://${STORAGE_URL.bucket}/${STORAGE_URL.prefix}`.replace(/\/$/, '') };
 }
 
 type FileVariable = 'REDIS_CA_FILE' | 'REDIS_CERT_FILE' | 'REDIS_KEY_FILE';

@@ -39,7 +39,10 @@ type OpenTracing = ReturnType<typeof openTracing>;
 
 /** Everything that does not need Redis. */
 interface Foundation
-  extends Pick<Awaited<ReturnType<typeof openStorage>>, 'sweep' | 'incoming' | 'downloadAddress'> {
+  extends Pick<
+    Awaited<ReturnType<typeof openStorage>>,
+    'sweep' | 'incoming' | 'downloadAddress' | 'inventory' | 'place'
+  > {
   readonly config: Config;
   readonly logger: Logger;
   readonly redisAddress: RedisAddress;

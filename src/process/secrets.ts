@@ -103,7 +103,7 @@ const API_KEYS_KEY = ownKey('keys');
 const SHOWN_DIGITS = 8;
 
 const TO_GO_ON =
-  'to go on without it, run "soundpost accept-secret" once with the settings of this process: every API key, webhook secret, chat account and signed address of before stays lost';
+  'to go on without it, run "soundpost accept-secret" once with the settings of this process; then "soundpost keys rotate <id>" gives each key a new secret, and it keeps its jobs. docs/how-to/disasters.md says what stays lost';
 
 type Settings = Pick<Config, 'SECRET_KEY' | 'SECRET_KEY_FILE' | 'DATA_DIR' | 'STORAGE_URL'>;
 

@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { heldKeys } from 'soundpost-kit/observe/held-keys';
 import type { Probe } from 'soundpost-kit/observe/probes';
+import { redisNow } from 'soundpost-kit/redis/clock';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { consumeExtractions } from '../jobs/extraction-consumer.ts';
@@ -16,6 +17,7 @@ import { StreamRequests } from '../jobs/stream-requests.ts';
 import { IncomingStates, uploadStorageKey } from '../jobs/uploads/record.ts';
 import { WorkerRegistry } from '../jobs/worker-registry.ts';
 import { incomingFolder, type Resources, type Stores } from '../process/resources.ts';
+import { removeUnnamed, shelvesOf } from '../process/shelves.ts';
 import { runExtraction } from './extraction.ts';
 import { consumeFollowUps } from './followups.ts';
 import type { WorkerServices } from './step.ts';
@@ -174,24 +176,25 @@ function janitorOf(resources: Resources, redis: Redis): Janitor {
       await (incoming?.remove(file) ?? rm(join(incomingFolder(config), file), { force: true }));
       await storage.remove(uploadStorageKey(file));
     },
-    sweepStorage: leftoversSweep(resources),
+    sweepStorage: leftoversSweep(resources, redis),
     logger,
   });
 }
 
-/** Runs rarely: leftovers of dead writers must be old before they can be removed. */
-function leftoversSweep({ sweep, config }: Resources): (() => Promise<number>) | undefined {
-  if (sweep === undefined) {
-    return undefined;
-  }
+/** Runs rarely: leftovers must be old before they can be removed. */
+function leftoversSweep(
+  { sweep, inventory, config }: Resources,
+  redis: Redis,
+): (proceed: () => Promise<void>) => Promise<number> {
   // Anything written for longer has expired before it was complete.
   const olderThanMs = DAY_MS + Math.max(DAY_MS, config.UPLOAD_TTL_SECONDS * 1000);
   let nextMs = 0;
-  return async () => {
+  return async (proceed) => {
     if (Date.now() < nextMs) {
       return 0;
     }
     nextMs = Date.now() + LEFTOVERS_EVERY_MS;
-    return sweep(olderThanMs);
+    const unnamed = await removeUnnamed(inventory, shelvesOf(config, redis), redisNow, proceed);
+    return unnamed + ((await sweep?.(olderThanMs)) ?? 0);
   };
 }

@@ -1,4 +1,4 @@
-/** Follows every page but the walk with curl (curl-walk.all.test.ts): its commands run as they stand, in order, and print what the page shows. */
+/** Follows every page but the walk with curl (curl-walk.all.test.ts) and the disasters (disasters.all.test.ts): its commands run as they stand, in order, and print what the page shows. */
 
 import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -9,7 +9,9 @@ import { START, Stand } from './stand.ts';
 
 const LONGEST_REPEAT_MS = 30_000;
 
-const walked = pages().filter((page) => page !== 'docs/walk.md' && codeBlocks(page).some(runs));
+/** Pages with a test of their own. */
+const ELSEWHERE = ['docs/walk.md', 'docs/how-to/disasters.md'];
+const walked = pages().filter((page) => !ELSEWHERE.includes(page) && codeBlocks(page).some(runs));
 
 /** A line with what differs from run to run blanked. */
 function masked(line: string): string {

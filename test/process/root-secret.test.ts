@@ -220,6 +220,16 @@ describe('on the command line', () => {
     expect((await keys('list')).code).toBe(0);
   });
 
+  it('doctor finds a lost one also where the embedded Redis is not running', async () => {
+    const given = { DATA_DIR: folder, REDIS_URL: '', SECRET_KEY: '', SECRET_KEY_FILE: '' };
+    expect((await runCommand(['keys', 'create', '--name', 'first'], given)).code).toBe(0);
+    await rm(join(folder, 'secret-key'));
+    const { code, faults } = await diagnose(given);
+    expect(faults).toEqual([expect.stringMatching(/^Secret: SECRET_KEY is not set and .* is not there/)]);
+    expect(code).toBe(1);
+    expect(await readdir(folder)).toEqual(['redis']);
+  });
+
   it('what was encrypted under a lost one is made anew, and keeps nothing else from working', async () => {
     const environment = { REDIS_URL: redis.url, OUTBOUND_ALLOW: '127.0.0.1:9' };
     const start = (SECRET_KEY: string) =>

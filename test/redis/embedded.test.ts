@@ -1,8 +1,8 @@
 /** The Redis that `serve` brings along: what it keeps, whom it outlives, and that a folder has one of it. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -188,6 +188,26 @@ describe('the embedded Redis', () => {
     const [pid = 0] = started().filter((child) => programOf(child) === 'redis-server');
     process.kill(pid, 'SIGKILL');
     expect(await redis.died).toMatch(/^redis-server ended with SIGKILL/);
+  });
+
+  it('that cannot read its file says so in its own words, with the command that repairs it', async () => {
+    const first = await start();
+    const redis = connect(first.url);
+    for (let index = 0; index < 20; index += 1) await redis.set(`key ${index}`, 'x'.repeat(100));
+    redis.disconnect();
+    await first.close();
+    const files = join(folder, 'redis', 'appendonlydir');
+    const name = readdirSync(files).find((one) => one.endsWith('.incr.aof')) ?? '';
+    const written = await readFile(join(files, name));
+    const cut = Buffer.concat([written.subarray(0, 1000), written.subarray(1050)]);
+    await writeFile(join(files, name), cut);
+    const said = String(await start().catch((error: Error) => error));
+    expect(said).toMatch(/did not start: redis-server ended with code 1: Bad file format reading the append only/);
+    expect(said).not.toMatch(/WARNING|oO0/);
+    const [, command = ''] = /: (redis-check-aof --fix \S+);/.exec(said) ?? [];
+    expect(command).toContain(files);
+    execSync(`echo y | ${command}`);
+    expect(await connect((await start()).url).get('key 1')).toBe('x'.repeat(100));
   });
 
   it('says what is missing when there is no redis-server', async () => {

@@ -39,3 +39,8 @@ export function findProgram(program: string, searchPath: string): string | undef
       }
     });
 }
+
+/** A POSIX shell word, quoted if necessary. */
+export function shellWord(text: string): string {
+  return /^[\w@=./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -2,6 +2,7 @@
 import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { shellWord } from 'soundpost-base/launcher';
 import { reserveBytesOf } from 'soundpost-kit/storage/disk-space';
 import { type Finding, messageOf, ok } from './check.ts';
 import type { System } from './system.ts';
@@ -51,7 +52,7 @@ export async function checkDisk(facts: DiskFacts, system: System): Promise<Findi
     }
     await access(folder, constants.W_OK | constants.X_OK);
   } catch (error) {
-    const command = `${system.root}install -d -o "$(id -un)" -m 0700 ${quoted(dataDir)}`;
+    const command = `${system.root}install -d -o "$(id -un)" -m 0700 ${shellWord(dataDir)}`;
     return [
       {
         verdict: 'fault',
@@ -75,7 +76,7 @@ export async function checkDisk(facts: DiskFacts, system: System): Promise<Findi
             verdict: 'fault' as const,
             found: `the volume of ${folder} has no inodes left`,
             remedy: 'remove files from it',
-            command: `df -i ${quoted(folder)}`,
+            command: `df -i ${shellWord(folder)}`,
           },
         ]
       : []),
@@ -110,7 +111,7 @@ function room(
     found: `${found}: no job is taken`,
     remedy:
       'free space there, see what takes it; or choose another DATA_DIR, or a smaller DISK_RESERVE_BYTES',
-    command: `du -xh ${quoted(dataDir)} | sort -h | tail`,
+    command: `du -xh ${shellWord(dataDir)} | sort -h | tail`,
   };
 }
 
@@ -133,9 +134,4 @@ async function nearestThatExists(folder: string): Promise<string> {
 
 function sized(bytes: number): string {
   return bytes < GIB ? `${Math.floor(bytes / MIB)} MiB` : `${(bytes / GIB).toFixed(1)} GiB`;
-}
-
-/** Quotes it for a shell. */
-function quoted(path: string): string {
-  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

@@ -13,8 +13,8 @@ export interface JanitorOptions {
   readonly removeObject: (key: string) => Promise<void>;
   /** Removes an upload's bytes, complete or not. */
   readonly removeUpload: (file: string) => Promise<void>;
-  /** Removes leftovers of dead writers; resolves to their number. Absent: the storage does it. */
-  readonly sweepStorage?: (() => Promise<number>) | undefined;
+  /** Removes leftovers: of dead writers, and what no record names; resolves to their number. */
+  readonly sweepStorage?: ((proceed: SweepContext['proceed']) => Promise<number>) | undefined;
   readonly logger: Logger;
 }
 

@@ -16,7 +16,7 @@ interface Sweep {
   /** Removal requests for files of results and lost attempts; some may already have been gone. */
   readonly files: number;
   readonly indexEntries: number;
-  /** Storage leftovers of dead writers. */
+  /** Storage leftovers: of dead writers, and what no record names. */
   readonly leftovers: number;
 }
 
@@ -78,7 +78,7 @@ export class Janitor {
         uploads: await sweepUploads(context),
         files: await sweepJobFiles(context),
         indexEntries: await sweepJobIndexes(context),
-        leftovers: (await this.#options.sweepStorage?.()) ?? 0,
+        leftovers: (await this.#options.sweepStorage?.(proceed)) ?? 0,
       };
       if (Object.values(sweep).some((count) => count > 0)) {
         logger.info(sweep, 'swept');

@@ -180,6 +180,11 @@ export async function eraseUpload(
   return true;
 }
 
+/** Whether there is a record of it, of any tenant and in any state. */
+export async function isUploadKnown(redis: Redis, file: string): Promise<boolean> {
+  return (await redis.exists(recordKey(file))) === 1;
+}
+
 /** Ids of expired uploads, oldest expiry first. */
 export async function expiredUploads(redis: Redis, skip: number, count: number): Promise<string[]> {
   return redis.zrangebyscore(INDEX, '-inf', redisNow(), 'LIMIT', skip, count);

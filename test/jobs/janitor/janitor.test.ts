@@ -1,8 +1,13 @@
 /** What is removed, when, and above all what is not. */
 
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { ServiceError } from 'soundpost-contract/errors';
 import { OutputsRequest, outputsOf } from 'soundpost-contract/output-request';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { fileInventory } from 'soundpost-kit/storage/inventory';
 import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Janitor } from '../../../src/jobs/janitor/janitor.ts';
@@ -18,6 +23,7 @@ import {
   uploadLease,
   withdrawUpload,
 } from '../../../src/jobs/uploads/record.ts';
+import { removeUnnamed, shelvesOf } from '../../../src/process/shelves.ts';
 import { jobKey, queueKey } from '../bullmq-keys.ts';
 import { resultOf } from '../job-result.ts';
 import { destinedPayload, logger, newJobId, payloadOf, TENANT, useQueue } from '../queue-fixture.ts';
@@ -543,5 +549,52 @@ describe('janitors', () => {
     expect(await queue().redis.exists(ownKey('lease', 'janitor'))).toBe(0);
     await expect(started.sweep()).rejects.toThrow('closing');
     expect(removed).toEqual([first, second]);
+  });
+});
+
+describe('what no record names', () => {
+  it('goes when it has had its time, and nothing that a record names or that is not ours', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'soundpost-unnamed-'));
+    const known = [`files/${await queue().submit()}/a.mp3`, `uploads/${await upload({ expiresInMs: HOUR * 1000 })}`];
+    const media = '0123456789abcdef'.repeat(2);
+    await queue().redis.zadd('{soundpost}:gateway:media-expiry', Date.now(), media);
+    known.push(`media/${media}.enc`, 'files/of-another-application.mp3', 'uploads/theirs/x');
+    const needed = newJobId();
+    await queue().redis.hset(ownKey('janitor-voices'), needed, `files/${needed}/a.mp3`);
+    known.push(`files/${needed}/a.mp3`);
+    const unknown = [
+      `files/${newJobId()}/a.mp3`,
+      `uploads/${newUploadId()}`,
+      `uploads/.incoming/${newUploadId()}`,
+      `media/${media.replaceAll('0', 'f')}.enc`,
+    ];
+    for (const key of [...known, ...unknown]) {
+      await mkdir(join(folder, dirname(key)), { recursive: true });
+      await writeFile(join(folder, key), 'sound');
+    }
+    const ttls = { OUTPUT_TTL_SECONDS, UPLOAD_TTL_SECONDS: HOUR, MEDIA_TTL_SECONDS: 48 * HOUR };
+    const { redis } = queue();
+    const sweep = () =>
+      new Janitor({
+        redis,
+        outputTtlSeconds: OUTPUT_TTL_SECONDS,
+        jobTtlSeconds: JOB_TTL_SECONDS,
+        removeObject: async () => undefined,
+        removeUpload: async () => undefined,
+        sweepStorage: (proceed) =>
+          removeUnnamed(fileInventory(folder), shelvesOf(ttls, redis), Date.now, proceed),
+        logger,
+      }).sweep();
+    const left = () => [...known, ...unknown].filter((key) => existsSync(join(folder, key)));
+
+    await sweep();
+    expect(left()).toEqual([...known, ...unknown]);
+    timePasses(3 * HOUR);
+    expect(await sweep()).toMatchObject({ leftovers: 2 });
+    expect(left()).toEqual([...known, ...unknown.slice(2)]);
+    timePasses(46 * HOUR);
+    expect(await sweep()).toMatchObject({ leftovers: 2 });
+    expect(left()).toEqual(known);
+    await rm(folder, { recursive: true });
   });
 });

@@ -4,12 +4,14 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 import { within } from 'soundpost-base/deadline';
+import { shellWord } from 'soundpost-base/launcher';
 
 interface EmbeddedRedisOptions {
   /** Folder of the append-only file and the socket; created if missing. */
@@ -46,6 +48,12 @@ export async function runningEmbeddedRedis(folder: string): Promise<string | und
   return redis && `unix://${socket}`;
 }
 
+/** Whether an embedded Redis has kept anything in the folder. */
+export async function hasEmbeddedData(folder: string): Promise<boolean> {
+  const names = await readdir(folder).catch((): string[] => []);
+  return names.some((name) => /^(appendonly.*|.*\.rdb)$/.test(name));
+}
+
 /** The version from `redis-server --version`, such as `7.0.15`. @param program its path */
 export async function redisServerVersion(program: string): Promise<string> {
   const { stdout } = await promisify(execFile)(program, ['--version'], { timeout: VERSION_TIMEOUT_MS });
@@ -60,8 +68,8 @@ export async function startEmbeddedRedis({ folder, launcher }: EmbeddedRedisOpti
   const identity = randomUUID();
   const [command = '', ...args] = [...launcher, 'redis-server', ...settings(folder, socket, identity)];
   // Its own process group: Ctrl-C must not end it, since jobs still need Redis to wind down.
-  const child = spawn(command, args, { stdio: ['pipe', 'ignore', 'pipe'], detached: true });
-  const ended = endOf(child);
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
+  const ended = endOf(child, folder);
   let closing = false;
   const close = async (): Promise<void> => {
     closing = true;
@@ -97,6 +105,8 @@ function settings(folder: string, socket: string, identity: string): string[] {
     save: '',
     'maxmemory-policy': 'noeviction',
     daemonize: 'no',
+    // What remains is read at its end.
+    loglevel: 'warning',
     // Has no effect while syslog is off; identifies the server that answers as ours.
     'syslog-ident': identity,
   };
@@ -139,18 +149,47 @@ async function connectOnce(socket: string): Promise<Redis | undefined> {
   );
 }
 
-function endOf(child: ChildProcess): Promise<string> {
-  let stderr = '';
-  child.stderr?.on('data', (chunk: Buffer) => {
-    stderr = (stderr + chunk.toString()).slice(-2000);
-  });
+function endOf(child: ChildProcess, folder: string): Promise<string> {
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (chunk: Buffer) => {
+      said = (said + chunk.toString()).slice(-LAST_WORDS_CHARACTERS);
+    });
+  }
   return new Promise((resolve) => {
     child.once('error', (error) => resolve(`redis-server cannot be run (${error.message}); install it`));
-    child.once('close', (code, signal) =>
-      resolve(`redis-server ended with ${signal ?? `code ${code}`}. ${stderr}`),
-    );
+    child.once('close', (code, signal) => {
+      const words = lastWords(said);
+      const parts = [`redis-server ended with ${signal ?? `code ${code}`}`, words, remedyOf(words, folder)];
+      resolve(parts.filter((part) => part !== undefined).join(': '));
+    });
   });
 }
+
+const LAST_WORDS_CHARACTERS = 4000;
+const LAST_LINES = 3;
+
+/** Without the lines of every start, and the advice on the machine among them. */
+function lastWords(said: string): string | undefined {
+  const lines = (said.split('Server initialized').at(-1) ?? '')
+    .split('\n')
+    // `<pid>:<role> <date and time> # `
+    .map((line) => line.replace(/^\d+:\w \d.*?\.\d{3} [#*.-] /, '').trim())
+    .filter((line) => line !== '' && !/^WARNING|oO0OoO0/.test(line));
+  return lines.length === 0 ? undefined : lines.slice(-LAST_LINES).join(' ');
+}
+
+/** Redis repairs an end that was cut off by itself, but nothing in the middle. */
+function remedyOf(words: string | undefined, folder: string): string | undefined {
+  if (words === undefined || !/append only file/i.test(words)) return undefined;
+  if (!/bad file format|unexpected end/i.test(words)) return DISASTERS;
+  // Redis 7 has a folder of files; Redis 6 has one.
+  const manifest = join(folder, 'appendonlydir', 'appendonly.aof.manifest');
+  const file = existsSync(manifest) ? manifest : join(folder, 'appendonly.aof');
+  return `copy ${folder} to another place, then cut the file off where the damage begins: redis-check-aof --fix ${shellWord(file)}; ${DISASTERS}`;
+}
+
+const DISASTERS = 'see docs/how-to/disasters.md';
 
 /** Resolves with undefined once our server is ready, or with a sentence if it fails. */
 async function answering(socket: string, identity: string, signal: AbortSignal): Promise<string | undefined> {

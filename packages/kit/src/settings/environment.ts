@@ -183,6 +183,12 @@ export const Environment = z.object({
     .describe(
       'File that holds SECRET_KEY where that is unset, on a disk that all processes share; made at the first start, except with STORAGE_URL; unset: none',
     ),
+  ADOPT: z
+    .enum(['0', '1'])
+    .default('0')
+    .describe(
+      '1 for one start that takes Redis and the results as they are, though they do not belong together (`--adopt`); see [disasters](how-to/disasters.md)',
+    ),
   BOOTSTRAP_API_KEY: z
     .string()
     .regex(

@@ -10,11 +10,13 @@ import {
   HeadBucketCommand,
   HeadObjectCommand,
   ListMultipartUploadsCommand,
+  ListObjectsV2Command,
   S3Client,
   type S3ClientConfig,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { deadline } from 'soundpost-base/deadline';
+import type { Inventory } from './inventory.ts';
 import { hasStatus, isMissing, isNoUpload, translated } from './s3-errors.ts';
 import type { DownloadAddress } from './storage.ts';
 
@@ -199,6 +201,40 @@ export function presignedDownloads(bucket: S3Bucket, publicEndpoint: string): Do
     });
     return bucket.ask('presign', getSignedUrl(client, command, { expiresIn: VALID_SECONDS }));
   };
+}
+
+/** The bucket's objects below the prefix. */
+export function bucketInventory(bucket: S3Bucket): Inventory {
+  const { prefix } = bucket.options;
+  return {
+    async *list(folder) {
+      const { Bucket, Key: Prefix } = bucket.at(folder);
+      for (let after: string | undefined; ; ) {
+        const command = new ListObjectsV2Command({
+          Bucket,
+          Prefix,
+          Delimiter: '/',
+          ContinuationToken: after,
+        });
+        const page = await bucket.ask('ListObjectsV2', bucket.client.send(command));
+        const folders = (page.CommonPrefixes ?? []).flatMap(({ Prefix: name }) => ours(name, Prefix));
+        const objects = (page.Contents ?? []).flatMap(({ Key, Size = 0, LastModified }) =>
+          LastModified === undefined
+            ? []
+            : ours(Key, Prefix).map((key) => ({ key, sizeBytes: Size, writtenAtMs: LastModified.getTime() })),
+        );
+        yield { folders, objects };
+        after = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+        if (after === undefined) return;
+      }
+    },
+    remove: (key) => bucket.remove(key),
+  };
+
+  /** Never touch others' objects, even if a server ignores the prefix. */
+  function ours(name: string | undefined, wanted: string): string[] {
+    return name?.startsWith(wanted) && name !== wanted ? [name.slice(prefix.length)] : [];
+  }
 }
 
 // Parts left by writers that died: they cost like objects, and no listing of objects shows them.

@@ -10,7 +10,14 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { HeadObjectCommand } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
-import { abortAbandoned, presignedDownloads, S3Bucket, type S3Options } from './s3-bucket.ts';
+import type { Inventory } from './inventory.ts';
+import {
+  abortAbandoned,
+  bucketInventory,
+  presignedDownloads,
+  S3Bucket,
+  type S3Options,
+} from './s3-bucket.ts';
 import { isNoUpload } from './s3-errors.ts';
 import { S3Incoming } from './s3-incoming.ts';
 import { partBytesFor } from './s3-parts.ts';
@@ -146,6 +153,7 @@ class CountedSource {
 
 interface S3Service {
   readonly storage: Storage;
+  readonly inventory: Inventory;
   /** Removes unfinished writes of this age; resolves to how many. */
   readonly sweep: (olderThanMs: number) => Promise<number>;
   /** Uploads in pieces. */
@@ -162,6 +170,7 @@ export function openS3(
   const bucket = new S3Bucket(options);
   return {
     storage: createS3Storage(bucket, options),
+    inventory: bucketInventory(bucket),
     sweep: (olderThanMs) => abortAbandoned(bucket, olderThanMs),
     incoming: (wanted) => new S3Incoming(bucket, wanted),
     downloadAddress: publicEndpoint === undefined ? undefined : presignedDownloads(bucket, publicEndpoint),

@@ -1,0 +1,67 @@
+/** Checks whether Redis and the results belong together, and lists what no record names. */
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { withDeadline } from 'soundpost-kit/storage/deadline';
+import { type Inventory, type Shelf, type Unnamed, unnamedObjects } from 'soundpost-kit/storage/inventory';
+import { openStorage } from '../../process/backing-services.ts';
+import type { Config } from '../../process/config.ts';
+import { lookAtMarks } from '../../process/marks.ts';
+import { shelvesOf } from '../../process/shelves.ts';
+import { type Finding, ok } from './check.ts';
+
+/** Silent if Redis or the storage does not answer, which has its own row. */
+export async function checkResults(config: Config, redis: Redis): Promise<Finding[]> {
+  const { storage, inventory, place, close } = await openStorage(config);
+  try {
+    const limited = withDeadline(storage, config.STORAGE_DEADLINE_SECONDS * 1000);
+    return [
+      marksFinding(await lookAtMarks({ redis, storage: limited, place }), place),
+      ...(await unnamedFindings(inventory, shelvesOf(config, redis))),
+    ];
+  } catch {
+    return [];
+  } finally {
+    close();
+  }
+}
+
+function marksFinding(state: Awaited<ReturnType<typeof lookAtMarks>>, place: string): Finding {
+  switch (state.kind) {
+    case 'same':
+      return ok(`Redis and the results in ${place} belong together`);
+    case 'new':
+    case 'unfinished':
+      return ok(`the results will be in ${place}; the first start marks them and Redis as one`);
+    case 'refused':
+      return { verdict: 'fault', found: state.problem, remedy: state.remedy };
+  }
+}
+
+/** Of each folder, how many are named. */
+const SHOWN = 10;
+/** A bucket can have millions: what was not looked at by then is not counted. */
+const LOOKS_FOR_MS = 20_000;
+
+async function unnamedFindings(inventory: Inventory, shelves: readonly Shelf[]): Promise<Finding[]> {
+  const endMs = performance.now() + LOOKS_FOR_MS;
+  const findings: Finding[] = [];
+  for (const shelf of shelves) {
+    const first: Unnamed[] = [];
+    let [count, sizeBytes, untilMs] = [0, 0, 0];
+    for await (const object of unnamedObjects(inventory, shelf)) {
+      if (first.length < SHOWN) first.push(object);
+      count += 1;
+      sizeBytes += object.sizeBytes;
+      untilMs = Math.max(untilMs, object.untilMs);
+      if (performance.now() > endMs) break;
+    }
+    if (count === 0) continue;
+    const names = first.map(({ key }) => key).join(', ');
+    const more = count > SHOWN ? ` and ${count - SHOWN} more` : '';
+    findings.push({
+      verdict: 'warning',
+      found: `no record names ${count} of the files in ${shelf.folder} (${sizeBytes} bytes): ${names}${more}`,
+      remedy: `they are removed when they have had their time, the last at ${new Date(untilMs).toISOString()}; copy what you still need`,
+    });
+  }
+  return findings;
+}
