@@ -4,8 +4,10 @@
  */
 import { DelayedError, type Job, UnrecoverableError, WaitingError, type Worker } from 'bullmq';
 import { redisNow } from 'soundpost-kit/redis/clock';
+import { UnreadableRecord, withEdition } from 'soundpost-kit/redis/record';
 import { CHANGE_CHANNEL } from '../jobs/names.ts';
 import { closeWorker, openWorker, type WorkerSettings } from '../jobs/open-worker.ts';
+import { readPayload } from '../jobs/payloads.ts';
 import { type FollowUpKind, type Lane, type Tried, tryOnce } from './kind.ts';
 import { Lanes } from './lanes.ts';
 import { TryPlaces, type Turn } from './places.ts';
@@ -33,7 +35,7 @@ class TryAgain extends Error {
   }
 }
 
-export class FollowUpWorker<Payload, Ready, Result> {
+export class FollowUpWorker<Payload, Ready, Result extends object> {
   readonly #options: FollowUpWorkerOptions<Payload, Ready, Result>;
   readonly #worker: Worker;
   readonly #lanes: Lanes;
@@ -57,7 +59,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     this.#worker.on('failed', (job) => job && this.#onEnd(job, false));
   }
 
-  static async start<Payload, Ready, Result>(
+  static async start<Payload, Ready, Result extends object>(
     options: FollowUpWorkerOptions<Payload, Ready, Result>,
   ): Promise<FollowUpWorker<Payload, Ready, Result>> {
     const worker = new FollowUpWorker(options);
@@ -74,9 +76,9 @@ export class FollowUpWorker<Payload, Ready, Result> {
     await closeWorker(this.#worker, graceMs, giveUp);
   }
 
-  async #process(job: Job, token: string): Promise<Result> {
+  async #process(job: Job, token: string): Promise<object> {
     const kind = this.#options.kindOf(job.name);
-    const payload = kind.payload.parse(job.data);
+    const payload = readPayload(kind.payload, job.data);
     const jobId = job.id ?? '';
     const park = (ms: number) => job.moveToDelayed(redisNow() + ms, token);
     const lane = kind.lane?.(payload);
@@ -98,7 +100,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     );
     switch (tried.outcome) {
       case 'done':
-        return tried.result;
+        return withEdition(tried.result);
       case 'step':
         // Behind the waiting ones: a long delivery must not hold a slot for hours.
         await park(0);
@@ -136,6 +138,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     const { queue, logger } = this.#options;
     const tried = await tryOnce(kind, payload, attempt, signal).catch((error: Error): Tried<Result> => {
       signal.throwIfAborted();
+      if (error instanceof UnreadableRecord) throw error;
       logger.warn({ queue: queue.name, id: job.id, err: error }, 'a try failed by a fault of our own');
       return { outcome: 'retry', error: OWN_FAULT };
     });
@@ -170,7 +173,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
   #onEnd(job: Job, isDone: boolean): void {
     const { kindOf, redis, queue, logger } = this.#options;
     const kind = kindOf(job.name);
-    const { data: payload } = kind.payload.safeParse(job.data);
+    const payload = payloadIn(kind, job.data);
     if (payload === undefined) return;
     // Otherwise another attempt follows.
     const hasEnded = isDone || job.finishedOn !== undefined;
@@ -193,8 +196,9 @@ export class FollowUpWorker<Payload, Ready, Result> {
     const { queue, kindOf } = this.#options;
     const waiting: { id: string; isParked: boolean; isNew: boolean; lane: Lane }[] = [];
     for await (const stored of queue.unfinished()) {
-      const { lane: laneOf, payload } = kindOf(stored.name);
-      const lane = laneOf?.(payload.parse(stored.data));
+      const kind = kindOf(stored.name);
+      const payload = payloadIn(kind, stored.data);
+      const lane = payload === undefined ? undefined : kind.lane?.(payload);
       const isNew = stored.tries === 0;
       if (lane !== undefined && (isNew || lane.until === 'end')) {
         waiting.push({ id: stored.id, isParked: stored.isDelayed, isNew, lane });
@@ -209,6 +213,18 @@ export class FollowUpWorker<Payload, Ready, Result> {
         await this.#lanes.wait(lane, id, async () => undefined);
       }
     }
+  }
+}
+
+/** Undefined if this version cannot read it. */
+function payloadIn<Payload>(
+  { payload }: Pick<FollowUpKind<Payload, never, never>, 'payload'>,
+  data: unknown,
+): Payload | undefined {
+  try {
+    return readPayload(payload, data);
+  } catch {
+    return undefined;
   }
 }
 

@@ -5,16 +5,19 @@ import {
   type Job,
   type Processor,
   type Telemetry,
+  UnrecoverableError,
   WaitingError,
   Worker,
   type WorkerOptions,
 } from 'bullmq';
 import { deadline, untilAborted } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
+import type { ErrorBody } from 'soundpost-contract/errors';
 import type { Probes } from 'soundpost-kit/observe/probes';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { returnUnstarted } from './bullmq-internals.ts';
+import { UnreadableRecord } from 'soundpost-kit/redis/record';
+import { noteLeft, returnUnstarted } from './bullmq-internals.ts';
 import { type QueueName, queueNames } from './names.ts';
 import { connectionOptions } from './open-queue.ts';
 import type { WorkerRegistry } from './worker-registry.ts';
@@ -54,12 +57,24 @@ export function openWorker(
   const backoff = options.settings?.backoffStrategy;
   const inTime = backoff ? neverEarly(processor) : processor;
   const whileOpen: Processor = async (job, token, signal) => {
-    if (!probes?.pauses(name)) return inTime(job, token, signal);
+    if (!probes?.pauses(name)) return leaving(inTime(job, token, signal), job, token);
     // BullMQ gives a waiting worker one more job after a pause.
     await returnUnstarted(redis, name, job, token);
     throw new WaitingError();
   };
-  const worker: Worker = new Worker(queueNames[name], whileOpen, {
+  const leaving = async (
+    attempt: Promise<unknown>,
+    job: Job,
+    token: string | undefined,
+  ): Promise<unknown> => {
+    try {
+      return await attempt;
+    } catch (error) {
+      if (!(error instanceof UnreadableRecord)) throw error;
+      throw await leaveToOthers(error, job, token, { name, redis, logger });
+    }
+  };
+  const worker: Worker = new ReadingWorker(queueNames[name], whileOpen, {
     ...connectionOptions(redis, telemetry),
     maxStalledCount: MAX_STALLED,
     ...options,
@@ -77,6 +92,53 @@ export function openWorker(
     known.then(() => worker.run()).catch((error: Error) => worker.emit('error', error));
   }
   return worker;
+}
+
+/** BullMQ lets no worker have a job whose data is no JSON: it would return with each lost lock. */
+class ReadingWorker extends Worker {
+  protected override createJob(...[stored, jobId]: Parameters<Worker['createJob']>): Job {
+    return super.createJob({ ...stored, data: isJson(stored.data) ? stored.data : 'null' }, jobId);
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** How long a job that this worker cannot read is left to workers of another edition (decisions A7). */
+const LEFT_FOR_MS = 60 * 60 * 1000;
+const LEFT_AT_FIRST_MS = 500;
+const LEFT_AT_MOST_MS = 10_000;
+
+/**
+ * Puts a job back for a while that this worker cannot read, or whose job's record it cannot; another
+ * one may. Uses up no attempt. After an hour nobody could, and it fails.
+ */
+async function leaveToOthers(
+  { message, cause }: UnreadableRecord,
+  job: Job,
+  token: string | undefined,
+  { name, redis, logger }: Pick<WorkerSettings, 'redis' | 'logger'> & { readonly name: QueueName },
+): Promise<Error> {
+  const leftForMs = redisNow() - (await noteLeft(redis, name, job.id ?? '', redisNow()));
+  if (leftForMs < LEFT_FOR_MS) {
+    logger.debug({ queue: name, id: job.id, why: message }, 'a job is left to other workers');
+    const pauseMs = Math.min(Math.max(leftForMs, LEFT_AT_FIRST_MS), LEFT_AT_MOST_MS);
+    await job.moveToDelayed(redisNow() + pauseMs, token);
+    return new DelayedError();
+  }
+  logger.error(
+    { queue: name, id: job.id, why: message, err: cause },
+    'no worker could read a job for an hour',
+  );
+  const sentence = `no worker could read this job for an hour: ${message}`;
+  const body: ErrorBody = { code: 'INTERNAL_ERROR', message: sentence };
+  return new UnrecoverableError(name === 'extract' ? JSON.stringify(body) : sentence);
 }
 
 /** Pauses taking jobs as the probes demand; running jobs continue. */
@@ -99,7 +161,7 @@ const EARLY_MS = 1000;
  */
 function neverEarly(processor: Processor): Processor {
   return async (job: Job, token?: string) => {
-    const notBeforeMs = Number(job.data.notBeforeMs ?? 0);
+    const notBeforeMs = Number(job.data?.notBeforeMs ?? 0);
     if (notBeforeMs - redisNow() > EARLY_MS) {
       await job.moveToDelayed(notBeforeMs, token);
       throw new DelayedError();

@@ -2,7 +2,8 @@
 import type { DestinationState } from 'soundpost-contract/destination';
 import { outputsOf } from 'soundpost-contract/output-request';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { fetchFollowUp } from '../../jobs/bullmq-internals.ts';
+import { readText, unlessUnreadable } from 'soundpost-kit/redis/record';
+import { fetchFollowUp, isNeverBegun } from '../../jobs/bullmq-internals.ts';
 import { destinationOf } from '../../jobs/destinations.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { destinationId } from '../../jobs/names.ts';
@@ -33,11 +34,17 @@ export async function readDestinations(
   const names = [...(result === null ? [] : filesOf(result)), ...texts].map(({ name }) => name);
   const isNotMade = (name: string): boolean =>
     texts.some((text) => text.name === name && text.status === 'failed');
+  const isNotMadeYet = (name: string): boolean =>
+    texts.some((text) => text.name === name && text.status === 'pending');
   await Promise.all(
     names.map(async (name) => {
       const destination = destinationOf(payload, name);
       if (destination === undefined) return;
-      const progress = isNotMade(name) ? NOT_MADE : await readProgress(redis, record.jobId, name);
+      const progress = isNotMade(name)
+        ? NOT_MADE
+        : isNotMadeYet(name)
+          ? PENDING
+          : await readProgress(redis, record.jobId, name);
       files.set(name, { ...destination, ...progress });
     }),
   );
@@ -61,8 +68,15 @@ export async function pendingNames(
 }
 
 async function readProgress(redis: Redis, jobId: string, name: string): Promise<Progress> {
-  const { hasEnded, result } = await fetchFollowUp(redis, 'destination', destinationId(jobId, name));
-  if (result !== undefined) return DestinationOutcome.parse(JSON.parse(result));
+  const id = destinationId(jobId, name);
+  const { isThere, hasEnded, result } = await fetchFollowUp(redis, 'destination', id);
+  if (result !== undefined) {
+    return unlessUnreadable(
+      () => readText(DestinationOutcome, result),
+      ({ message }) => failure(`how it ended cannot be read: ${message}`),
+    );
+  }
+  if (!isThere && (await isNeverBegun(redis, 'destination', id, jobId))) return NOT_BEGUN;
   return hasEnded ? NOT_PUT : PENDING;
 }
 
@@ -75,6 +89,10 @@ export const NOT_MADE = failure('the transcript could not be made');
 
 /** For a delivery that BullMQ itself ended. */
 export const NOT_PUT = failure('the file could not be put');
+
+const NOT_BEGUN = failure(
+  'the worker that ended the job knew of no destinations, or Redis has lost this one; submit the job again',
+);
 
 /** One state for all files; of several failures, the first is shown with its output's name. */
 function together(files: readonly (readonly [name: string, DestinationState])[]): Progress {

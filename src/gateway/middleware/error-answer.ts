@@ -11,6 +11,7 @@ import {
 } from 'soundpost-contract/gateway-errors';
 import { fieldPath, jsonReader } from 'soundpost-kit/http/json-body';
 import { isRedisAway } from 'soundpost-kit/redis/connection';
+import { UnreadableRecord } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 import { requestId } from './request-log.ts';
 
@@ -76,6 +77,9 @@ const HttpError = z.object({
 });
 
 function toGatewayError(error: unknown, redisReady: boolean): GatewayError {
+  if (error instanceof UnreadableRecord) {
+    return new GatewayError('not_connected', `its record cannot be read: ${error.message}`);
+  }
   if (error instanceof GatewayError) {
     return error;
   }

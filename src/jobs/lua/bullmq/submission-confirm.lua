@@ -10,7 +10,7 @@ for index, hash in ipairs(KEYS) do
     all = 0
   else
     redis.call('HDEL', hash, REFUSED)
-    redis.call('HSET', hash, CONFIRMED, '1', NAMES, ARGV[4 + at])
+    redis.call('HSET', hash, CONFIRMED, '1', TENANT, ARGV[2], NAMES, ARGV[4 + at])
     redis.call('PUBLISH', ARGV[3], ARGV[3 + at])
   end
 end
