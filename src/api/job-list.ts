@@ -97,11 +97,7 @@ async function* recordsOf(
     const records = await readJobs(services, tenant, wanted);
     for (const position of positions) {
       const record = records.get(position.jobId);
-      const isShown = record && !isTooOld(services, record) && (status ?? record.status) === record.status;
-      if (record?.unreadable !== undefined || (record && !isShown)) {
-        await fileAs(services.redis, tenant, position, record.status);
-      }
-      yield { position, record: isShown ? withTime(record, position) : undefined };
+      yield { position, record: record && (await asListed(services, tenant, position, record, status)) };
     }
     if (positions.length < count) return;
     last = positions.at(-1);
@@ -120,9 +116,21 @@ async function readJobs(
   return found;
 }
 
-/** Of one that cannot be read, only the index knows. */
-function withTime(record: JobRecord, { createdAtMs }: ListPosition): JobRecord {
-  return record.unreadable === undefined ? record : { ...record, createdAtMs };
+/** Undefined where it is not to be shown. One that is in the index of another state is moved. */
+async function asListed(
+  services: ApiServices,
+  tenant: string,
+  position: ListPosition,
+  record: JobRecord,
+  status: JobStatus | undefined,
+): Promise<JobRecord | undefined> {
+  const isWanted = status === undefined || record.status === status;
+  if (!isWanted || record.unreadable !== undefined) {
+    await fileAs(services.redis, tenant, position, record.status);
+  }
+  if (!isWanted || isTooOld(services, record)) return undefined;
+  // When one was submitted that cannot be read, only the index knows.
+  return record.unreadable === undefined ? record : { ...record, createdAtMs: position.createdAtMs };
 }
 
 async function matching(

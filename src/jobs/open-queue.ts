@@ -56,6 +56,18 @@ class ReadingQueue extends Queue {
   protected override get Job(): typeof Job {
     return ReadingJob;
   }
+
+  /** BullMQ reads a whole page in one script, which one key that holds no hash would break. */
+  override async getJobs(...[types = [], start, end, asc]: Parameters<Queue['getJobs']>): Promise<Job[]> {
+    try {
+      return await super.getJobs(types, start, end, asc);
+    } catch (error) {
+      if (!isWrongType(error)) throw error;
+      const ids = await this.getRanges([types].flat(), start, end, asc);
+      const jobs = await Promise.all(ids.map((id) => this.getJob(id)));
+      return jobs.filter((job) => job !== undefined);
+    }
+  }
 }
 
 /** The caller closes it, and `redis` after it. */

@@ -2,14 +2,11 @@
  * Reads records from Redis: JSON texts and hashes, each with its edition in the field `version`. What
  * cannot be read is an {@link UnreadableRecord}: lists show or skip it, workers leave it to others.
  */
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { Redis } from './connection.ts';
 
 /** The edition that this version writes, and the only one that it reads. */
 const EDITION = 1;
-
-/** A record from before there were editions has none, and is of the first. */
-const Edited = z.object({ version: z.coerce.number().default(EDITION) });
 
 /**
  * A record as it is stored, with its edition. Raise that when an older version must not act on what
@@ -34,14 +31,18 @@ export class UnreadableRecord extends Error {
  * @throws UnreadableRecord
  */
 export function readValue<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const edited = Edited.safeParse(value).data;
-  if (edited !== undefined && edited.version !== EDITION) {
-    const { version } = edited;
+  const version = versionOf(value);
+  if (Number(version) !== EDITION) {
     throw new UnreadableRecord(`edition ${version} of the service wrote it, and this one is ${EDITION}`);
   }
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   throw new UnreadableRecord(undefined, parsed.error);
+}
+
+/** A record from before there were editions has none, and is of the first. */
+function versionOf(value: unknown): unknown {
+  return typeof value === 'object' && value !== null && 'version' in value ? value.version : EDITION;
 }
 
 /** @param text JSON @throws UnreadableRecord */
