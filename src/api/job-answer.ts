@@ -12,6 +12,7 @@ import { redisNow } from 'soundpost-kit/redis/clock';
 import { readDestinations } from '../followups/state/destinations.ts';
 import { readTranscripts, type TranscriptProgress } from '../followups/state/transcripts.ts';
 import { readVoiceState } from '../followups/state/voice.ts';
+import { fileAs, positionsIn } from '../jobs/job-index.ts';
 import { type JobRecord, readJobRecord } from '../jobs/job-record.ts';
 import type { Outlook } from '../jobs/outlook.ts';
 import { filesView, optionsView, sourceView, transcriptFileView } from '../jobs/public-view.ts';
@@ -37,10 +38,22 @@ export async function ownedJob(context: RouteContext): Promise<JobRecord> {
     context.record === undefined
       ? await findJob(services, jobId)
       : unlessOld(services, readJobRecord(jobId, context.record));
-  if (record === undefined || record.payload.tenant !== context.key?.id) {
-    throw jobNotFound(jobId);
-  }
-  return record;
+  const own = record && (await ownRecord(services, record, context.key?.id ?? ''));
+  if (own === undefined) throw jobNotFound(jobId);
+  return own;
+}
+
+/** Undefined for another tenant's. Whose a record is that cannot be read, only the index tells. */
+async function ownRecord(
+  { redis }: ApiServices,
+  record: JobRecord,
+  tenant: string,
+): Promise<JobRecord | undefined> {
+  if (record.unreadable === undefined) return record.payload.tenant === tenant ? record : undefined;
+  const [position] = await positionsIn(redis, tenant, [record.jobId]);
+  if (position === undefined) return undefined;
+  await fileAs(redis, tenant, position, record.status);
+  return { ...record, createdAtMs: position.createdAtMs };
 }
 
 /** The job's record, unless it has expired; Redis may remove it later. */
@@ -48,9 +61,13 @@ export async function findJob(services: ApiServices, jobId: string): Promise<Job
   return unlessOld(services, await services.jobs.read(jobId));
 }
 
-function unlessOld({ settings }: ApiServices, record: JobRecord | undefined): JobRecord | undefined {
-  const oldestMs = redisNow() - settings.jobTtlSeconds * 1000;
-  return record?.finishedAtMs != null && record.finishedAtMs < oldestMs ? undefined : record;
+function unlessOld(services: ApiServices, record: JobRecord | undefined): JobRecord | undefined {
+  return record && isTooOld(services, record) ? undefined : record;
+}
+
+/** Whether an ended job is shown no more. */
+export function isTooOld({ settings }: ApiServices, { finishedAtMs }: JobRecord): boolean {
+  return finishedAtMs !== null && finishedAtMs < redisNow() - settings.jobTtlSeconds * 1000;
 }
 
 export function jobNotFound(jobId: string): ServiceError {
@@ -86,7 +103,7 @@ export async function jobAnswer(
     warnings: result?.warnings ?? [],
     ...(payload.output === undefined ? { outputs: payload.outputs } : { output: payload.output }),
     options: optionsView(payload),
-    source: sourceView(payload),
+    source: record.unreadable === undefined ? sourceView(payload) : { type: 'url' },
     batchId: payload.batchId,
     retryOf: payload.retryOf,
     createdAt: iso(record.createdAtMs),

@@ -44,7 +44,8 @@ export async function listKeys(asJson: boolean): Promise<string> {
     return JSON.stringify(keys);
   }
   return keys
-    .map(({ id, name, revoked, pausedAtMs, scopes: may }) => {
+    .map(({ id, name, revoked, pausedAtMs, isUnreadable, scopes: may }) => {
+      if (isUnreadable) return `${id}  unreadable  its record cannot be read; "keys revoke ${id}" removes it`;
       const state = revoked ? 'revoked' : pausedAtMs === undefined ? may.join(',') : 'paused';
       return `${id}  ${state}  ${name}`;
     })

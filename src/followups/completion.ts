@@ -6,10 +6,10 @@
 
 import { type Job, WaitingChildrenError } from 'bullmq';
 import { redisNow } from 'soundpost-kit/redis/clock';
-import { findJobRecord, type JobRecord } from '../jobs/job-record.ts';
+import { type JobRecord, readableRecord } from '../jobs/job-record.ts';
 import { voiceId, webhookId } from '../jobs/names.ts';
 import { closeWorker, openWorker, type WorkerSettings } from '../jobs/open-worker.ts';
-import { CompletionPayload, filesOf } from '../jobs/payloads.ts';
+import { CompletionPayload, filesOf, readPayload } from '../jobs/payloads.ts';
 import type { JobFollowUps } from './job-followups.ts';
 
 interface CompletionOptions extends WorkerSettings {
@@ -32,12 +32,12 @@ export function consumeCompletions(options: CompletionOptions): CompletionConsum
 }
 
 async function complete(job: Job, token: string, { redis, followUps }: CompletionOptions): Promise<object> {
-  const { jobId } = CompletionPayload.parse(job.data);
+  const { jobId } = readPayload(CompletionPayload, job.data);
   // Starting a parent while its child is unfinished would use up its attempts.
   if (await job.moveToWaitingChildren(token)) {
     throw new WaitingChildrenError();
   }
-  const record = await findJobRecord(redis, jobId);
+  const record = await readableRecord(redis, jobId);
   if (record !== undefined) {
     await addFollowUps(record, followUps);
   }

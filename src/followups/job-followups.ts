@@ -12,6 +12,7 @@ import type { KeptAnswer } from 'soundpost-kit/http/idempotency';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { ofItsType, unlessUnreadable } from 'soundpost-kit/redis/record';
 import { decide } from 'soundpost-kit/redis/until-taken';
 import { clearSending, confirmVoice, notePutReplay } from '../jobs/bullmq-internals.ts';
 import { type DestinationReplay, destinationOf } from '../jobs/destinations.ts';
@@ -20,6 +21,7 @@ import { CHANGE_CHANNEL, destinationId, notePartId, transcriptId, webhookId } fr
 import { UNCONFIRMED_MS } from '../jobs/open-queue.ts';
 import {
   type DestinationPayload,
+  readPayload,
   type StoredTranscript,
   TranscriptPayload,
   VoicePayload,
@@ -157,7 +159,7 @@ export class JobFollowUps {
     const partId = notePartId(sendId, part);
     const stored = await this.queues.voice.find(partId);
     if (stored === undefined) return false;
-    const { request, round } = VoicePayload.parse(stored.data);
+    const { request, round } = readPayload(VoicePayload, stored.data);
     if (request.instance !== instance || request.number !== number) return false;
     // A concurrent request has already resumed it.
     if (stored.status === 'pending') return true;
@@ -231,7 +233,11 @@ export class JobFollowUps {
     const ids: string[] = [];
     // Read completely first: a resent webhook leaves the list.
     for await (const { id, data } of this.queues.webhook.failedSince(sinceMs)) {
-      if (WebhookPayload.parse(data).tenant === tenant) ids.push(id);
+      const payload = await unlessUnreadable(
+        () => readPayload(WebhookPayload, data),
+        () => undefined,
+      );
+      if (payload?.tenant === tenant) ids.push(id);
     }
     let resent = 0;
     // Oldest first, in their original order.
@@ -246,7 +252,10 @@ export class JobFollowUps {
     jobId: string,
     bodyOf: (payload: WebhookPayload) => WebhookDelivery['body'],
   ): Promise<Delivery[]> {
-    const members = await this.#redis.smembers(indexKey(jobId));
+    const members = await unlessUnreadable(
+      () => ofItsType(this.#redis.smembers(indexKey(jobId))),
+      (): string[] => [],
+    );
     const found = await Promise.all(members.map((member) => this.#look(member, bodyOf)));
     return found
       .filter((one) => one !== undefined)
@@ -261,11 +270,16 @@ export class JobFollowUps {
     if (found === undefined) return undefined;
     const { stored, progress } = found;
     if (queue !== 'webhook') {
-      const of = OfOutput.parse(stored.data);
+      const { data: of } = OfOutput.safeParse(stored.data);
       const delivery: Delivery = { kind: kindOf[queue], ...progress, ...of };
       return { atMs: stored.addedAtMs, delivery };
     }
-    const payload = WebhookPayload.parse(stored.data);
+    // Without its event there is nothing to show.
+    const payload = await unlessUnreadable(
+      () => readPayload(WebhookPayload, stored.data),
+      () => undefined,
+    );
+    if (payload === undefined) return undefined;
     const { event, tenant, url, eventTimeMs: atMs } = payload;
     const endpoint = await this.queues.webhook.failingEndpoint(tenant, url);
     const delivery: Delivery = { kind: 'webhook', ...progress, ...endpoint, event, body: bodyOf(payload) };

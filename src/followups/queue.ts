@@ -1,14 +1,15 @@
 /** The engine's producers, on BullMQ's public API, and a log of attempts: BullMQ keeps just one. */
 
-import { Job, type KeepJobs, type Queue, type Telemetry } from 'bullmq';
+import type { Job, KeepJobs, Queue, Telemetry } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
 import { DeliveryAttempt, type DeliveryProgress } from 'soundpost-contract/deliveries';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { ofItsType, readText, unlessUnreadable, withEdition } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 import type { QueueName } from '../jobs/names.ts';
-import { openQueue } from '../jobs/open-queue.ts';
+import { isStandIn, openQueue } from '../jobs/open-queue.ts';
 import { failingSinceMs } from './endpoints.ts';
 
 interface FollowUpQueueOptions {
@@ -68,7 +69,7 @@ export class FollowUpQueue {
   }
 
   async find(id: string): Promise<StoredFollowUp | undefined> {
-    const job = await Job.fromId(this.#queue, id);
+    const job = await this.#queue.getJob(id);
     return job && stored(job, false);
   }
 
@@ -94,8 +95,8 @@ export class FollowUpQueue {
    * @param changes of its payload
    */
   async replay(id: string, changes: object = {}): Promise<boolean> {
-    const job = await Job.fromId(this.#queue, id);
-    if (job === undefined) {
+    const job = await this.#queue.getJob(id);
+    if (job === undefined || isStandIn(job)) {
       return false;
     }
     const state = await job.getState();
@@ -116,7 +117,7 @@ export class FollowUpQueue {
 
   /** Ends a follow-up's delay. False if it no longer exists. */
   async promote(id: string): Promise<boolean> {
-    const job = await Job.fromId(this.#queue, id);
+    const job = await this.#queue.getJob(id);
     if (job !== undefined && (await job.isDelayed())) {
       await job.promote();
     }
@@ -207,16 +208,32 @@ class AttemptLog {
 
   async add(id: string, attempt: LoggedAttempt, keepSeconds: number): Promise<void> {
     const key = this.#key(id);
-    await this.#redis.multi().rpush(key, JSON.stringify(attempt)).expire(key, Math.ceil(keepSeconds)).exec();
+    await this.#redis
+      .multi()
+      .rpush(key, JSON.stringify(withEdition(attempt)))
+      .expire(key, Math.ceil(keepSeconds))
+      .exec();
   }
 
   /** Oldest first. */
   async read(id: string): Promise<LoggedAttempt[]> {
-    const texts = await this.#redis.lrange(this.#key(id), 0, -1);
-    return texts.map((text) => LoggedAttempt.parse(JSON.parse(text)));
+    const texts = await unlessUnreadable(
+      () => ofItsType(this.#redis.lrange(this.#key(id), 0, -1)),
+      (): string[] => [],
+    );
+    const attempts = texts.map((text) =>
+      unlessUnreadable(
+        () => readText(LoggedAttempt, text),
+        () => undefined,
+      ),
+    );
+    return (await Promise.all(attempts)).filter((attempt) => attempt !== undefined);
   }
 
   count(id: string): Promise<number> {
-    return this.#redis.llen(this.#key(id));
+    return unlessUnreadable(
+      () => ofItsType(this.#redis.llen(this.#key(id))),
+      () => 0,
+    );
   }
 }

@@ -4,6 +4,7 @@
  */
 import { DelayedError, type Job, UnrecoverableError, WaitingError, type Worker } from 'bullmq';
 import { redisNow } from 'soundpost-kit/redis/clock';
+import { UnreadableRecord, withEdition } from 'soundpost-kit/redis/record';
 import { CHANGE_CHANNEL } from '../jobs/names.ts';
 import {
   AttemptFailed,
@@ -13,6 +14,7 @@ import {
   throughAway,
   type WorkerSettings,
 } from '../jobs/open-worker.ts';
+import { readPayload } from '../jobs/payloads.ts';
 import { type FollowUpKind, type Lane, type Tried, tryOnce } from './kind.ts';
 import { Lanes } from './lanes.ts';
 import { TryPlaces, type Turn } from './places.ts';
@@ -40,7 +42,7 @@ class TryAgain extends AttemptFailed {
   }
 }
 
-export class FollowUpWorker<Payload, Ready, Result> {
+export class FollowUpWorker<Payload, Ready, Result extends object> {
   readonly #options: FollowUpWorkerOptions<Payload, Ready, Result>;
   readonly #worker: Worker;
   readonly #lanes: Lanes;
@@ -64,7 +66,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     this.#worker.on('failed', (job) => job && this.#onEnd(job, false));
   }
 
-  static async start<Payload, Ready, Result>(
+  static async start<Payload, Ready, Result extends object>(
     options: FollowUpWorkerOptions<Payload, Ready, Result>,
   ): Promise<FollowUpWorker<Payload, Ready, Result>> {
     const worker = new FollowUpWorker(options);
@@ -81,9 +83,9 @@ export class FollowUpWorker<Payload, Ready, Result> {
     await closeWorker(this.#worker, graceMs, giveUp);
   }
 
-  async #process(job: Job, token: string): Promise<Result | undefined> {
+  async #process(job: Job, token: string): Promise<object | undefined> {
     const kind = this.#options.kindOf(job.name);
-    const payload = kind.payload.parse(job.data);
+    const payload = readPayload(kind.payload, job.data);
     const jobId = job.id ?? '';
     if ((await kind.isWanted?.(payload)) === false) {
       job.opts.removeOnComplete = true;
@@ -109,7 +111,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     );
     switch (tried.outcome) {
       case 'done':
-        return tried.result;
+        return withEdition(tried.result);
       case 'step':
         // Behind the waiting ones: a long delivery must not hold a slot for hours.
         await park(0);
@@ -147,6 +149,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
     const { queue, probes, logger } = this.#options;
     const fault = async (error: Error): Promise<Tried<Result>> => {
       signal.throwIfAborted();
+      if (error instanceof UnreadableRecord) throw error;
       if ((await awayNow(error, probes)) !== undefined) throw error;
       logger.warn({ queue: queue.name, id: job.id, err: error }, 'a try failed by a fault of our own');
       return { outcome: 'retry', error: OWN_FAULT };
@@ -189,7 +192,7 @@ export class FollowUpWorker<Payload, Ready, Result> {
   #onEnd(job: Job, isDone: boolean): void {
     const { kindOf, redis, queue, logger } = this.#options;
     const kind = kindOf(job.name);
-    const { data: payload } = kind.payload.safeParse(job.data);
+    const payload = payloadIn(kind, job.data);
     if (payload === undefined) return;
     // Otherwise another attempt follows.
     const hasEnded = isDone || job.finishedOn !== undefined;
@@ -212,8 +215,9 @@ export class FollowUpWorker<Payload, Ready, Result> {
     const { queue, kindOf } = this.#options;
     const waiting: { id: string; isParked: boolean; isNew: boolean; lane: Lane }[] = [];
     for await (const stored of queue.unfinished()) {
-      const { lane: laneOf, payload } = kindOf(stored.name);
-      const lane = laneOf?.(payload.parse(stored.data));
+      const kind = kindOf(stored.name);
+      const payload = payloadIn(kind, stored.data);
+      const lane = payload === undefined ? undefined : kind.lane?.(payload);
       const isNew = stored.tries === 0;
       if (lane !== undefined && (isNew || lane.until === 'end')) {
         waiting.push({ id: stored.id, isParked: stored.isDelayed, isNew, lane });
@@ -228,6 +232,18 @@ export class FollowUpWorker<Payload, Ready, Result> {
         await this.#lanes.wait(lane, id, async () => undefined);
       }
     }
+  }
+}
+
+/** Undefined if this version cannot read it. */
+function payloadIn<Payload>(
+  { payload }: Pick<FollowUpKind<Payload, never, never>, 'payload'>,
+  data: unknown,
+): Payload | undefined {
+  try {
+    return readPayload(payload, data);
+  } catch {
+    return undefined;
   }
 }
 

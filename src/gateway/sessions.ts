@@ -98,6 +98,7 @@ export class Sessions {
     if (known !== undefined) {
       return known.session;
     }
+    if (instance.unreadable !== undefined) throw cannotBeRead(instance);
     const transport = this.#requireTransport(instance.transport);
     const session = transport.open({
       instance,
@@ -157,7 +158,7 @@ export class Sessions {
           return { instance, state: this.stateOf(instance, session), ownJid: session.ownJid };
         } catch (error) {
           // Its password is lost (`accept-secret`); the others are listed, and it can be deleted.
-          if (!(error instanceof SealBroken)) throw error;
+          if (!(error instanceof SealBroken || (instance.unreadable && error instanceof Error))) throw error;
           this.#reasons.set(instance.id, error.message);
           return { instance, state: 'close', ownJid: '' };
         }
@@ -200,7 +201,7 @@ export class Sessions {
     this.#options.lease.assert();
     this.#open.delete(instance.id);
     this.#reasons.delete(instance.id);
-    await this.#requireTransport(instance.transport).remove(instance);
+    if (instance.unreadable === undefined) await this.#requireTransport(instance.transport).remove(instance);
   }
 
   async #setLoggedOut(instance: Instance, loggedOut: boolean): Promise<Instance> {
@@ -219,7 +220,7 @@ export class Sessions {
     for (let level: 'error' | 'debug' = 'error'; !ending.aborted; level = 'debug') {
       try {
         const instance = await this.#options.instances.find(id);
-        if (instance !== undefined && this.#transports.has(instance.transport)) {
+        if (instance?.unreadable === undefined && instance && this.#transports.has(instance.transport)) {
           await this.of(instance);
         }
         return;
@@ -232,4 +233,11 @@ export class Sessions {
       }
     }
   }
+}
+
+function cannotBeRead({ name, unreadable }: Instance): GatewayError {
+  return new GatewayError(
+    'not_connected',
+    `the record of instance ${name} cannot be read: ${unreadable}; delete the instance and make it again`,
+  );
 }

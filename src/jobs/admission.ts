@@ -6,6 +6,7 @@
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { countWrongKey, type RateState, rateKey } from 'soundpost-kit/redis/rate';
+import { unlessUnreadable } from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { hashOf, recordKey } from './bullmq-internals.ts';
 import { type ApiKey, apiKeyKey, type ClaimedKey, readPublicFields } from './tenants/api-keys.ts';
@@ -26,7 +27,7 @@ interface AdmissionRequest {
 type Admission =
   /** After too many malformed, unknown, wrong or revoked keys from the address. */
   | { readonly outcome: 'blocked'; readonly retryAfterSeconds: number }
-  /** Malformed, unknown, wrong and revoked keys alike. */
+  /** Malformed, unknown, wrong, revoked and unreadable keys alike. */
   | { readonly outcome: 'no-key' }
   | {
       readonly outcome: 'known';
@@ -64,11 +65,16 @@ export async function admitRequest(
       const [, allowed, remaining, resetMs, name, scopes, instances, createdAtMs, paused, isCurrent, fields] =
         answer;
       const pausedAtMs = paused === '' ? undefined : paused;
+      const known = await unlessUnreadable(
+        () => readPublicFields({ name, scopes, instances, createdAtMs, pausedAtMs }),
+        () => undefined,
+      );
+      if (known === undefined) return { outcome: 'no-key' };
       return {
         outcome: 'known',
         key: {
           id,
-          ...readPublicFields({ name, scopes, instances, createdAtMs, pausedAtMs }),
+          ...known,
           ...(isCurrent === 1 ? {} : { isReplaced: true }),
         },
         allowed: allowed === 1,

@@ -6,16 +6,19 @@
 
 import type { Job, Worker } from 'bullmq';
 import bullmq from 'bullmq/package.json' with { type: 'json' };
+import type { JobStatus } from 'soundpost-contract/job';
 import type { KeptAnswer } from 'soundpost-kit/http/idempotency';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { KEY_PREFIX } from 'soundpost-kit/redis/keys';
+import { ofItsType, readHash, unlessUnreadable } from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import {
   ACCEPTED_CHANNEL,
   CANCEL_CHANNEL,
   CHANGE_CHANNEL,
+  completionId,
   DEAD_WORKERS_KEY,
   type QueueName,
   queueNames,
@@ -50,6 +53,8 @@ export const own = {
   erased: 'spErased',
   /** The API saw the job added, and answers that it is accepted. */
   confirmed: 'spConfirmed',
+  /** Whose it is, also where the data cannot be read. */
+  tenant: 'spTenant',
   /** What a list searches, as JSON: {@link ConfirmedJob}. */
   names: 'spNames',
   voiceSend: 'spVoiceSend',
@@ -74,10 +79,18 @@ const ExtractionHash = z.object({
 
 export type StoredExtraction = NonNullable<ReturnType<typeof readExtraction>>;
 
-/** An extraction's hash; texts are JSON, times ms. Undefined if empty, throws if unreadable. */
+/** A damaged hash is read without its data, so that no record comes of it. */
+const DamagedHash = ExtractionHash.extend({
+  data: z.unknown().optional().transform(() => ''),
+  timestamp: NATURAL.catch(0),
+  processedOn: NATURAL.nullable().catch(null),
+  finishedOn: NATURAL.nullable().catch(null),
+});
+
+/** An extraction's hash; texts are JSON, times ms. Undefined if empty; `data` is empty if damaged. */
 export function readExtraction(hash: Readonly<Record<string, string>>) {
-  if (hash.data === undefined) return undefined;
-  const raw = ExtractionHash.parse(hash);
+  if (!RECORD_FIELDS.some((field) => hash[field] !== undefined)) return undefined;
+  const raw = ExtractionHash.safeParse(hash).data ?? DamagedHash.parse(hash);
   return {
     data: raw.data,
     createdAtMs: raw.timestamp,
@@ -106,9 +119,15 @@ function stateIn(raw: Omit<z.infer<typeof ExtractionHash>, 'data' | 'timestamp'>
   };
 }
 
+/** What is read of a key that holds no hash; the same in lua/bullmq/read-record.lua. */
+const NO_HASH = { data: '', [own.confirmed]: '1' };
+
 /** One round trip; empty if there is no such job. */
 export function fetchExtraction(redis: Redis, jobId: string): Promise<Record<string, string>> {
-  return redis.hgetall(recordKey('extract', jobId));
+  return unlessUnreadable<Record<string, string>, Record<string, string>>(
+    () => ofItsType(redis.hgetall(recordKey('extract', jobId))),
+    () => NO_HASH,
+  );
 }
 
 const note = loadScript(new URL('./lua/bullmq/field-note.lua', import.meta.url));
@@ -172,8 +191,13 @@ const FollowUpHash = z.object({
 
 /** The state of a follow-up; one round trip. */
 export async function fetchFollowUp(redis: Redis, queue: 'voice' | 'transcript' | 'destination', id: string) {
-  const hash = FollowUpHash.parse(await redis.hgetall(recordKey(queue, id)));
+  const found = await unlessUnreadable(
+    () => readHash(redis, recordKey(queue, id), FollowUpHash),
+    (): z.infer<typeof FollowUpHash> => ({ atm: 0, finishedOn: 0 }),
+  );
+  const hash = found ?? FollowUpHash.parse({});
   return {
+    isThere: found !== undefined,
     /** Completed attempts. */
     attempts: hash.atm,
     hasEnded: hash.finishedOn !== undefined,
@@ -190,6 +214,24 @@ export async function notePutReplay(redis: Redis, putId: string, replay: string)
   await noteField(redis, recordKey('destination', putId), REPLAY, replay);
 }
 
+/**
+ * Whether a follow-up is missing although all that follows the job's end was added: the worker that
+ * added it knew none of its kind, or Redis has lost it. Nobody will begin it.
+ */
+export async function isNeverBegun(
+  redis: Redis,
+  queue: 'transcript' | 'destination',
+  id: string,
+  jobId: string,
+): Promise<boolean> {
+  const [finishedOn, addedAt] = await unlessUnreadable(
+    () => ofItsType(redis.hmget(recordKey('completion', completionId(jobId)), 'finishedOn', 'timestamp')),
+    (): (string | null)[] => [],
+  );
+  const isAdding = finishedOn == null && addedAt != null;
+  return !isAdding && (await redis.exists(recordKey(queue, id))) === 0;
+}
+
 /** `known`: already marked; `absent`: Redis has lost the voice message. */
 export function noteSending(redis: Redis, sendId: string): Promise<'new' | 'known' | 'absent'> {
   return noteField(redis, recordKey('voice', sendId), SENDING, '1');
@@ -200,16 +242,36 @@ export async function clearSending(redis: Redis, sendId: string): Promise<void> 
   await redis.hdel(recordKey('voice', sendId), SENDING);
 }
 
+/** Our field in the hash of any queue's job: when a worker that could not read it first left it. */
+const LEFT_AT = 'spLeftAt';
+
+/** @returns when the job was first left to others, ms; now, unless it was before */
+export async function noteLeft(
+  redis: Redis,
+  queue: QueueName,
+  jobId: string,
+  nowMs: number,
+): Promise<number> {
+  const key = recordKey(queue, jobId);
+  const isFirst = (await redis.hsetnx(key, LEFT_AT, nowMs)) === 1;
+  return isFirst ? nowMs : Number(await redis.hget(key, LEFT_AT));
+}
+
 const GlanceHash = ExtractionHash.omit({ data: true, timestamp: true }).extend({
   [own.names]: z.string().default('[]'),
 });
+const DamagedGlance = GlanceHash.extend(DamagedHash.pick({ processedOn: true, finishedOn: true }).shape);
 const GLANCE_FIELDS = Object.keys(GlanceHash.shape);
 
 /** What a list filters by: without the request, which can be as large as a body may be. */
 export async function fetchGlance(redis: Redis, jobId: string) {
-  const values = await redis.hmget(recordKey('extract', jobId), ...GLANCE_FIELDS);
-  const fields = GLANCE_FIELDS.map((field, index) => [field, values[index] ?? undefined]);
-  const raw = GlanceHash.parse(Object.fromEntries(fields));
+  const values = await unlessUnreadable(
+    () => ofItsType(redis.hmget(recordKey('extract', jobId), ...GLANCE_FIELDS)),
+    () => undefined,
+  );
+  const fields = GLANCE_FIELDS.map((field, index) => [field, values?.[index] ?? undefined]);
+  const hash = values === undefined ? NO_HASH : Object.fromEntries(fields);
+  const raw = GlanceHash.safeParse(hash).data ?? DamagedGlance.parse(hash);
   return { ...stateIn(raw), names: raw[own.names] };
 }
 
@@ -356,6 +418,19 @@ export async function markCancelled(redis: Redis, jobId: string, token: string):
   return (await cancel.run(redis, keys, [jobId, token, CANCEL_CHANNEL, CHANGE_CHANNEL])) as CancelOutcome;
 }
 
+const remove = loadScript(new URL('./lua/bullmq/job-remove.lua', import.meta.url));
+
+/** Removes an extraction that BullMQ cannot read. @param indexes sets that have its id */
+export async function removeExtraction(
+  redis: Redis,
+  jobId: string,
+  indexes: readonly string[],
+): Promise<void> {
+  const parentId = completionId(jobId);
+  const keys = [recordKey('extract', jobId), recordKey('completion', parentId), ...indexes];
+  await remove.run(redis, keys, [jobId, parentId, keyOf('extract', ''), keyOf('completion', '')]);
+}
+
 const locks = loadScript(new URL('./lua/bullmq/held-jobs.lua', import.meta.url));
 
 /** Locked jobs with their tokens; a BullMQ worker's tokens start with its id and a colon. */
@@ -418,6 +493,39 @@ export async function endedBetween(
   return flat.flatMap((jobId, index) =>
     index % 2 === 0 ? [{ jobId, endedAtMs: Number(flat[index + 1]) }] : [],
   );
+}
+
+const ends = loadScript(new URL('./lua/bullmq/ends-note.lua', import.meta.url));
+const unfinished = loadScript(new URL('./lua/bullmq/unfinished-sort.lua', import.meta.url));
+/** In one script, so that it holds up Redis for some milliseconds at most. */
+const ENDS_AT_ONCE = 1000;
+
+/**
+ * Moves jobs that have ended since the last time to the indexes of their states.
+ * @param cursors hash: up to which end each of BullMQ's sets was read
+ * @param pages of a thousand jobs, at most
+ */
+export async function fileEnds(
+  redis: Redis,
+  cursors: string,
+  pages = Number.POSITIVE_INFINITY,
+): Promise<void> {
+  for (const outcome of ['completed', 'failed']) {
+    const keys = [keyOf('extract', outcome), cursors];
+    for (let page = 0; page < pages; page += 1) {
+      if ((await ends.run(redis, keys, [outcome, redisNow(), ENDS_AT_ONCE])) === 0) break;
+    }
+  }
+}
+
+/** Files a tenant's jobs that have ended or are cancelled. @returns ids in that state, each with its score */
+export async function fileUnfinished(
+  redis: Redis,
+  unfinishedKey: string,
+  tenant: string,
+  status: JobStatus | undefined,
+): Promise<string[]> {
+  return (await unfinished.run(redis, [unfinishedKey], [tenant, status ?? ''])) as string[];
 }
 
 const oldest = loadScript(new URL('./lua/bullmq/oldest-wait.lua', import.meta.url));

@@ -9,7 +9,7 @@ import { fileKindOf } from 'soundpost-contract/transcripts';
 import type { Sealer } from 'soundpost-kit/signing/sealer';
 import { z } from 'zod';
 
-const SealedDestination = z.object({
+const SealedDestination = z.strictObject({
   /** Without the query. */
   url: z.string(),
   /** Names. */
@@ -20,7 +20,7 @@ const SealedDestination = z.object({
 type SealedDestination = z.infer<typeof SealedDestination>;
 
 /** The job's, and those of individual outputs. */
-export const QueuedDestinations = z.object({
+export const QueuedDestinations = z.strictObject({
   job: SealedDestination.optional(),
   outputs: z.record(OutputName, SealedDestination).optional(),
 });

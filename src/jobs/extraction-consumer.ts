@@ -16,7 +16,7 @@ import { cancelledError, deadlyError } from './job-record.ts';
 import { ACCEPTED_CHANNEL, CANCEL_CHANNEL } from './names.ts';
 import { waitingJobs } from './open-queue.ts';
 import { awayNow, closeWorker, openWorker, type WorkerSettings } from './open-worker.ts';
-import { ExtractPayload, type ExtractProgress, type ExtractResult } from './payloads.ts';
+import { ExtractPayload, type ExtractProgress, type ExtractResult, readPayload } from './payloads.ts';
 import { forgetReserved } from './reservation.ts';
 import { Semaphore } from './semaphore.ts';
 import { Shares } from './shares.ts';
@@ -92,7 +92,8 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     // After a Redis outage a worker can get its own job again before noticing that it lost it.
     running.get(jobId)?.controller.abort(new JobAborted('lost'));
     running.delete(jobId);
-    const { tenant } = job.data;
+    const payload = readPayload(ExtractPayload, job.data);
+    const { tenant } = payload;
     if (!shares.admits(tenant)) {
       await returnUnstarted(redis, 'extract', job, token);
       throw new WaitingError();
@@ -106,7 +107,7 @@ export function consumeExtractions(options: ExtractionConsumerOptions): Extracti
     begun += 1;
     observeStart(job, options.observer);
     try {
-      return await attempt(job, token, own, room, options);
+      return await attempt({ job, token, payload }, own, room, options);
     } catch (error) {
       throw await asBullError(error, job, token, controller.signal, options);
     } finally {
@@ -202,8 +203,7 @@ interface RunningJob {
 }
 
 async function attempt(
-  job: Job,
-  token: string,
+  { job, token, payload }: { readonly job: Job; readonly token: string; readonly payload: ExtractPayload },
   own: RunningJob,
   room: Semaphore,
   { redis, run, registry, logger, lockSeconds }: ExtractionConsumerOptions,
@@ -211,7 +211,6 @@ async function attempt(
   const { controller } = own;
   const { signal } = controller;
   const jobId = job.id ?? '';
-  const payload = ExtractPayload.parse(job.data);
   const onState = (state: Awaited<ReturnType<typeof startAttempt>>['state']): void => {
     if (state !== 'held') {
       controller.abort(new JobAborted(state));

@@ -16,7 +16,7 @@ import { confirmJobs, heldJobs, markCancelled, noteErased, recordKey } from './b
 import { withoutQuery, withoutSecrets } from './destinations.ts';
 import { findBatch, saveBatch, unfinishedIds } from './job-index.ts';
 import { cancelledError, findJobRecord, glanceAtJob, type JobGlance, type JobRecord } from './job-record.ts';
-import { CHANGE_CHANNEL, completionId, type QueueName, queueNames } from './names.ts';
+import { CANCEL_CHANNEL, CHANGE_CHANNEL, completionId, type QueueName, queueNames } from './names.ts';
 import { openQueue, producerOptions, UNCONFIRMED_MS, waitingJobs } from './open-queue.ts';
 import type { CompletionPayload, ExtractPayload } from './payloads.ts';
 import {
@@ -27,6 +27,7 @@ import {
   type SubmissionLimits,
 } from './reservation.ts';
 import { SubmissionJournal } from './submission-journal.ts';
+import { removeUnreadable } from './unreadable-jobs.ts';
 
 interface JobQueueOptions {
   /** A connection of the role `request`. The caller closes it. */
@@ -326,6 +327,17 @@ export class JobQueue {
       this.#observer.jobEnded(end, undefined, job?.data.tenant ?? '');
     }
     return outcome;
+  }
+
+  /**
+   * Removes a job whose record cannot be read.
+   * @returns storage keys where its files may lie
+   */
+  async removeUnreadable(tenant: string, jobId: string): Promise<string[]> {
+    const keys = await removeUnreadable(this.#redis, tenant, jobId);
+    await this.#redis.publish(CANCEL_CHANNEL, jobId);
+    await this.#redis.publish(CHANGE_CHANNEL, jobId);
+    return keys;
   }
 
   /** Cancels the tenant's running jobs. @returns how many */

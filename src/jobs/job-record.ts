@@ -5,10 +5,11 @@
 import { ErrorBody } from 'soundpost-contract/errors';
 import type { JobStatus } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { readText, UnreadableRecord } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 import { fetchExtraction, fetchGlance, readExtraction, type StoredExtraction } from './bullmq-internals.ts';
 import { voiceId } from './names.ts';
-import { ExtractPayload, ExtractProgress, ExtractResult } from './payloads.ts';
+import { ExtractPayload, ExtractProgress, ExtractResult, unknownPayload } from './payloads.ts';
 
 export interface JobRecord {
   readonly jobId: string;
@@ -25,6 +26,11 @@ export interface JobRecord {
   readonly createdAtMs: number;
   readonly startedAtMs: number | null;
   readonly finishedAtMs: number | null;
+  /**
+   * Why this version cannot read it. It is shown as a failed job without request and files; only
+   * the index of the tenant's jobs tells whose it is.
+   */
+  readonly unreadable?: UnreadableRecord;
 }
 
 export const cancelledError: ErrorBody = { code: 'JOB_CANCELLED', message: 'the job was cancelled' };
@@ -33,9 +39,16 @@ export const deadlyError: ErrorBody = {
   message: 'the job was given up: each worker that began it was lost in the middle of it',
 };
 
-/** Undefined if there is no such job. Throws if this version cannot read its record. */
+/** Undefined if there is no such job. */
 export async function findJobRecord(redis: Redis, jobId: string): Promise<JobRecord | undefined> {
   return readJobRecord(jobId, await fetchExtraction(redis, jobId));
+}
+
+/** For what acts on a job. Undefined if there is no such job. @throws UnreadableRecord */
+export async function readableRecord(redis: Redis, jobId: string): Promise<JobRecord | undefined> {
+  const record = await findJobRecord(redis, jobId);
+  if (record?.unreadable !== undefined) throw record.unreadable;
+  return record;
 }
 
 /** See {@link findJobRecord}. Also undefined for an unconfirmed job. */
@@ -45,14 +58,23 @@ export function readJobRecord(jobId: string, hash: Readonly<Record<string, strin
 }
 
 export function recordOf(jobId: string, stored: StoredExtraction): JobRecord {
-  const payload = ExtractPayload.parse(JSON.parse(stored.data));
+  try {
+    return readable(jobId, stored);
+  } catch (error) {
+    if (!(error instanceof UnreadableRecord)) throw error;
+    return unreadable(jobId, stored, error);
+  }
+}
+
+function readable(jobId: string, stored: StoredExtraction): JobRecord {
+  const payload = readText(ExtractPayload, stored.data);
   const status = statusOf(stored);
   return {
     jobId,
     payload,
     status,
     progress: readProgress(stored.progress),
-    result: status === 'completed' ? ExtractResult.parse(JSON.parse(stored.result ?? '')) : null,
+    result: status === 'completed' ? readText(ExtractResult, stored.result ?? '') : null,
     error: status === 'failed' ? errorOf(stored) : null,
     erased: stored.isErased,
     voiceSendId: stored.voiceSendId ?? (payload.options.voiceMessage ? voiceId(jobId) : null),
@@ -62,12 +84,22 @@ export function recordOf(jobId: string, stored: StoredExtraction): JobRecord {
   };
 }
 
+function unreadable(jobId: string, stored: StoredExtraction, why: UnreadableRecord): JobRecord {
+  const { createdAtMs, startedAtMs, finishedAtMs } = stored;
+  return {
+    ...{ jobId, payload: unknownPayload, status: 'failed', progress: null, result: null },
+    error: { code: 'INTERNAL_ERROR', message: `the record of this job cannot be read: ${why.message}` },
+    ...{ erased: false, voiceSendId: null, createdAtMs, startedAtMs, finishedAtMs, unreadable: why },
+  };
+}
+
 /** What a list shows or searches a job by, without its request. */
 export interface JobGlance extends Pick<JobRecord, 'jobId' | 'status' | 'finishedAtMs'> {
   /** Of its source, its files and as chosen. */
   readonly names: readonly string[];
 }
 
+const Names = z.array(z.string()).catch([]);
 const Named = z.string().optional().catch(undefined);
 /** Only what is needed of a result and a progress: each can list many files or tracks. */
 const MadeFile = z.object({ outputFile: z.object({ filename: Named }).nullish() }).catch({});
@@ -79,12 +111,12 @@ export async function glanceAtJob(redis: Redis, jobId: string): Promise<JobGlanc
   if (!stored.isConfirmed) return undefined;
   const { finishedAtMs, names, progress, result = 'null' } = stored;
   const ofFiles = [
-    MadeFile.parse(JSON.parse(result)).outputFile?.filename,
-    ReadFile.parse(JSON.parse(progress)).inputFile?.name,
+    MadeFile.parse(jsonOf(result)).outputFile?.filename,
+    ReadFile.parse(jsonOf(progress)).inputFile?.name,
   ];
   return {
     ...{ jobId, status: statusOf(stored), finishedAtMs },
-    names: [...z.array(z.string()).parse(JSON.parse(names)), ...ofFiles.filter((one) => one !== undefined)],
+    names: [...Names.parse(jsonOf(names)), ...ofFiles.filter((one) => one !== undefined)],
   };
 }
 
@@ -107,8 +139,17 @@ function errorOf({ isCancelled, failure }: StoredExtraction): ErrorBody {
 }
 
 function readProgress(text: string): ExtractProgress | null {
-  const parsed = ExtractProgress.safeParse(JSON.parse(text));
+  const parsed = ExtractProgress.safeParse(jsonOf(text));
   return parsed.success ? parsed.data : null;
+}
+
+/** Null for what is no JSON. */
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 /** Our failures are JSON with a catalogue code; others are BullMQ's own, such as a stall. */

@@ -1,9 +1,10 @@
 /** BullMQ's queues on our connections. */
 
-import { Queue, type Telemetry } from 'bullmq';
+import { Job, type JobProgress, Queue, type Telemetry } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { KEY_PREFIX } from 'soundpost-kit/redis/keys';
+import { isWrongType } from 'soundpost-kit/redis/record';
 import { oldestWaitMs } from './bullmq-internals.ts';
 import { type QueueName, queueNames } from './names.ts';
 
@@ -20,9 +21,58 @@ export function producerOptions(redis: Redis, telemetry?: Telemetry) {
   return { ...connectionOptions(redis, telemetry), skipVersionCheck: true, skipWaitingForReady: true };
 }
 
+/** Name of the stand-in for a job that BullMQ cannot read. */
+const UNREADABLE = 'unreadable';
+
+/** Whether all that is known of the job is its id: its hash or one of its fields is damaged. */
+export function isStandIn({ name }: Pick<Job, 'name'>): boolean {
+  return name === UNREADABLE;
+}
+
+class ReadingJob<Data, Result, Name extends string, Progress extends JobProgress> extends Job<
+  Data,
+  Result,
+  Name,
+  Progress
+> {
+  static override async fromId<T = unknown, R = unknown, N extends string = string>(
+    queue: Parameters<typeof Job.fromId>[0],
+    jobId: string,
+  ): Promise<Job<T, R, N> | undefined> {
+    try {
+      return await Job.fromId<T, R, N>(queue, jobId);
+    } catch (error) {
+      if (!(error instanceof SyntaxError || isWrongType(error))) throw error;
+      const job: Job = new ReadingJob(queue, UNREADABLE, {}, { timestamp: 0 }, jobId);
+      job.failedReason = 'the record cannot be read: it is damaged';
+      job.finishedOn = 0;
+      return job as Job<T, R, N>;
+    }
+  }
+}
+
+/** One damaged job would break each list that it is in. */
+class ReadingQueue extends Queue {
+  protected override get Job(): typeof Job {
+    return ReadingJob;
+  }
+
+  /** BullMQ reads a whole page in one script, which one key that holds no hash would break. */
+  override async getJobs(...[types = [], start, end, asc]: Parameters<Queue['getJobs']>): Promise<Job[]> {
+    try {
+      return await super.getJobs(types, start, end, asc);
+    } catch (error) {
+      if (!isWrongType(error)) throw error;
+      const ids = await this.getRanges([types].flat(), start, end, asc);
+      const jobs = await Promise.all(ids.map((id) => this.getJob(id)));
+      return jobs.filter((job) => job !== undefined);
+    }
+  }
+}
+
 /** The caller closes it, and `redis` after it. */
 export function openQueue(name: QueueName, redis: Redis, logger: Logger, telemetry?: Telemetry): Queue {
-  return new Queue(queueNames[name], producerOptions(redis, telemetry)).on('error', (error) =>
+  return new ReadingQueue(queueNames[name], producerOptions(redis, telemetry)).on('error', (error) =>
     logger.warn({ error: error.message }, `${name} queue`),
   );
 }

@@ -13,12 +13,14 @@ import {
 } from 'bullmq';
 import { deadline, untilAborted } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
+import type { ErrorBody } from 'soundpost-contract/errors';
 import { type AwayReason, awayReason, isRedisAway } from 'soundpost-kit/observe/away';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Probes } from 'soundpost-kit/observe/probes';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { returnUnstarted } from './bullmq-internals.ts';
+import { UnreadableRecord } from 'soundpost-kit/redis/record';
+import { noteLeft, returnUnstarted } from './bullmq-internals.ts';
 import { type QueueName, queueNames } from './names.ts';
 import { connectionOptions } from './open-queue.ts';
 import type { WorkerRegistry } from './worker-registry.ts';
@@ -73,6 +75,9 @@ export function openWorker(
       endSurely(job, isClosing);
       return await inTime(job, token, signal);
     } catch (error) {
+      if (error instanceof UnreadableRecord) {
+        throw await leaveToOthers(error, job, token, { name, redis, logger });
+      }
       const reason = await awayNow(error, probes);
       if (reason === undefined) throw error;
       settings.observer?.partAway(reason);
@@ -81,7 +86,7 @@ export function openWorker(
       throw new WaitingError();
     }
   };
-  const worker: Worker = new Worker(queueNames[name], whileOpen, {
+  const worker: Worker = new ReadingWorker(queueNames[name], whileOpen, {
     ...connectionOptions(redis, telemetry),
     maxStalledCount: MAX_STALLED,
     ...options,
@@ -143,6 +148,53 @@ function endSurely(job: Job, isClosing: () => boolean): void {
   job.moveToFailed = (...end) => throughAway(() => failed(...end), isClosing);
 }
 
+/** BullMQ lets no worker have a job whose data is no JSON: it would return with each lost lock. */
+class ReadingWorker extends Worker {
+  protected override createJob(...[stored, jobId]: Parameters<Worker['createJob']>): Job {
+    return super.createJob({ ...stored, data: isJson(stored.data) ? stored.data : 'null' }, jobId);
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** How long a job that this worker cannot read is left to workers of another edition (decisions A7). */
+const LEFT_FOR_MS = 60 * 60 * 1000;
+const LEFT_AT_FIRST_MS = 500;
+const LEFT_AT_MOST_MS = 10_000;
+
+/**
+ * Puts a job back for a while that this worker cannot read, or whose job's record it cannot; another
+ * one may. Uses up no attempt. After an hour nobody could, and it fails.
+ */
+async function leaveToOthers(
+  { message, cause }: UnreadableRecord,
+  job: Job,
+  token: string | undefined,
+  { name, redis, logger }: Pick<WorkerSettings, 'redis' | 'logger'> & { readonly name: QueueName },
+): Promise<Error> {
+  const leftForMs = redisNow() - (await noteLeft(redis, name, job.id ?? '', redisNow()));
+  if (leftForMs < LEFT_FOR_MS) {
+    logger.debug({ queue: name, id: job.id, why: message }, 'a job is left to other workers');
+    const pauseMs = Math.min(Math.max(leftForMs, LEFT_AT_FIRST_MS), LEFT_AT_MOST_MS);
+    await job.moveToDelayed(redisNow() + pauseMs, token);
+    return new DelayedError();
+  }
+  logger.error(
+    { queue: name, id: job.id, why: message, err: cause },
+    'no worker could read a job for an hour',
+  );
+  const sentence = `no worker could read this job for an hour: ${message}`;
+  const body: ErrorBody = { code: 'INTERNAL_ERROR', message: sentence };
+  return new UnrecoverableError(name === 'extract' ? JSON.stringify(body) : sentence);
+}
+
 /** Pauses taking jobs as the probes demand; running jobs continue. */
 function pauseBy(probes: Probes, worker: Worker, name: QueueName): void {
   const follow = (): void => {
@@ -163,7 +215,7 @@ const EARLY_MS = 1000;
  */
 function neverEarly(processor: Processor): Processor {
   return async (job: Job, token?: string) => {
-    const notBeforeMs = Number(job.data.notBeforeMs ?? 0);
+    const notBeforeMs = Number(job.data?.notBeforeMs ?? 0);
     if (notBeforeMs - redisNow() > EARLY_MS) {
       await job.moveToDelayed(notBeforeMs, token);
       throw new DelayedError();

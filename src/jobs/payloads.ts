@@ -1,6 +1,7 @@
 /**
- * The queues' payloads. Each has a version, so that in a rolling upgrade both sides know the
- * format. None contains our secrets: Redis holds them in clear text.
+ * The queues' payloads. Each has an edition and refuses fields that it does not know, so that in a
+ * rolling upgrade no worker does half of what is asked (docs/how-to/upgrade.md). None contains our
+ * secrets: Redis holds them in clear text.
  */
 
 import { DestinationState } from 'soundpost-contract/destination';
@@ -20,6 +21,7 @@ import {
 import { JobOptions, UrlSource, VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { LoneOutputRequest, OutputsRequest } from 'soundpost-contract/output-request';
 import { SpokenLanguage, Subtitles, TranscriptState } from 'soundpost-contract/transcripts';
+import { readValue, UnreadableRecord } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 import { QueuedDestinations } from './destinations.ts';
 import { besideAudio } from './names.ts';
@@ -33,7 +35,7 @@ export const QueuedSource = z.discriminatedUnion('type', [
 ]);
 export type QueuedSource = z.infer<typeof QueuedSource>;
 
-export const ExtractPayload = z.object({
+export const ExtractPayload = z.strictObject({
   version,
   tenant: TenantId,
   source: QueuedSource,
@@ -47,6 +49,24 @@ export const ExtractPayload = z.object({
   retryOf: JobId.nullable(),
 });
 export type ExtractPayload = z.infer<typeof ExtractPayload>;
+
+/** In place of one that cannot be read: it asks for nothing. */
+export const unknownPayload: ExtractPayload = {
+  ...{ version: 1, tenant: '', source: { type: 'url', url: '' }, options: { priority: 'normal' } },
+  ...{ batchId: null, retryOf: null },
+};
+
+/** What the engines of the queues keep beside a payload, in the same object. */
+const besidePayload = ['notBeforeMs', 'triesBefore'];
+
+/** @param data of a queue's job @throws UnreadableRecord */
+export function readPayload<Schema extends z.ZodType>(schema: Schema, data: unknown): z.output<Schema> {
+  if (typeof data !== 'object' || data === null) throw new UnreadableRecord();
+  return readValue(
+    schema,
+    Object.fromEntries(Object.entries(data).filter(([name]) => !besidePayload.includes(name))),
+  );
+}
 
 /** The part of a job that changes while it runs, in BullMQ's `progress`. */
 export const ExtractProgress = z.object({
@@ -144,10 +164,10 @@ export function storageKeysOf(result: ExtractResult | null | undefined): string[
   return result.voice === null ? keys : [...keys, result.voice.storageKey];
 }
 
-export const CompletionPayload = z.object({ version, jobId: JobId });
+export const CompletionPayload = z.strictObject({ version, jobId: JobId });
 export type CompletionPayload = z.infer<typeof CompletionPayload>;
 
-export const WebhookPayload = z.object({
+export const WebhookPayload = z.strictObject({
   version,
   tenant: TenantId,
   jobId: JobId,
@@ -174,7 +194,7 @@ export const WebhookPayload = z.object({
 });
 export type WebhookPayload = z.infer<typeof WebhookPayload>;
 
-export const VoicePayload = z.object({
+export const VoicePayload = z.strictObject({
   version,
   tenant: TenantId,
   jobId: JobId,
@@ -200,7 +220,7 @@ export const VoiceOutcome = z.object({
 export type VoiceOutcome = z.infer<typeof VoiceOutcome>;
 
 /** Small: the destination's secrets are read from the job's own record. */
-export const DestinationPayload = z.object({
+export const DestinationPayload = z.strictObject({
   version,
   tenant: TenantId,
   jobId: JobId,
@@ -222,7 +242,7 @@ export const DestinationOutcome = z.object({
 });
 export type DestinationOutcome = z.infer<typeof DestinationOutcome>;
 
-export const TranscriptPayload = z.object({
+export const TranscriptPayload = z.strictObject({
   version,
   tenant: TenantId,
   jobId: JobId,

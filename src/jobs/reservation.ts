@@ -66,13 +66,13 @@ export async function refuseSubmission(
 
 /** Sets of a tenant's jobs: the unfinished ones, and all. */
 export const listsOf = (tenant: string): readonly [unfinished: string, all: string] => [
-  ownKey('unfinished', tenant),
+  unfinishedKey(tenant),
   tenantJobsKey(tenant),
 ];
 
 /** Releases a removed job's reservation. */
 export async function forgetReserved(redis: Redis, tenant: string, jobId: string): Promise<void> {
-  await redis.multi().srem(ownKey('unfinished', tenant), jobId).zrem(tenantJobsKey(tenant), jobId).exec();
+  await redis.multi().srem(unfinishedKey(tenant), jobId).zrem(tenantJobsKey(tenant), jobId).exec();
 }
 
 interface ReservedJob {
@@ -97,7 +97,7 @@ export async function reserveSubmission(
     [
       ...OUTLOOK_KEYS,
       rateKey('submit', tenant),
-      ownKey('unfinished', tenant),
+      unfinishedKey(tenant),
       tenantJobsKey(tenant),
       ownKey('flows'),
       VIRTUAL_TIME_KEY,
@@ -133,6 +133,11 @@ export async function reserveSubmission(
 /** Ids of a tenant's jobs, scored by submission time. */
 export function tenantJobsKey(tenant: string): string {
   return ownKey('jobs', tenant);
+}
+
+/** Ids of a tenant's jobs that have not ended, as far as is known. */
+export function unfinishedKey(tenant: string): string {
+  return ownKey('unfinished', tenant);
 }
 
 // A key's processor seconds per minute (`CPU_SECONDS_PER_MINUTE`). Jobs are charged while tools

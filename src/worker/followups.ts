@@ -18,7 +18,7 @@ import { readPut } from '../followups/state/destinations.ts';
 import type { TranscriptServices } from '../followups/transcripts/turn.ts';
 import { FollowUpWorker } from '../followups/worker.ts';
 import { isErased } from '../jobs/bullmq-internals.ts';
-import { findJobRecord } from '../jobs/job-record.ts';
+import { readableRecord } from '../jobs/job-record.ts';
 import { spendTranscript } from '../jobs/transcript-minutes.ts';
 import type { WorkerRegistry } from '../jobs/worker-registry.ts';
 import { publicUrlOf, type Resources, type Stores } from '../process/resources.ts';
@@ -80,7 +80,7 @@ function sharedOf({ resources, stores, redis, registry, workspaces, ports }: Fol
     },
     followUps: new JobFollowUps({ redis, recordSeconds, webhookTries, logger, telemetry }),
     services: {
-      readJob: (jobId: string) => findJobRecord(redis, jobId),
+      readJob: (jobId: string) => readableRecord(redis, jobId),
       retryUntilUp: <Result>(signal: AbortSignal, work: () => Promise<Result>) =>
         storageWatch.retryUntilUp(signal, work),
       signer: new UrlSigner(secrets.urlSigning, publicUrlOf(config, ports.api)),
@@ -91,7 +91,7 @@ function sharedOf({ resources, stores, redis, registry, workspaces, ports }: Fol
   };
 }
 
-function consume<Payload, Ready, Result>(
+function consume<Payload, Ready, Result extends object>(
   queue: FollowUpQueue,
   kind: FollowUpKind<Payload, Ready, Result>,
   concurrency: number,

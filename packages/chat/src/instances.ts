@@ -13,6 +13,7 @@ import {
   XmppConnection,
 } from 'soundpost-contract/gateway-instances';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { readText, unlessUnreadable, withEdition } from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
 import type { Sealer } from 'soundpost-kit/signing/sealer';
 import { isSameSecret } from 'soundpost-kit/signing/signatures';
@@ -32,7 +33,10 @@ const Instance = z.object({
   /** Connection data of its network, sealed; see {@link Instances.connectionOf}. */
   sealedConnection: z.string().optional(),
 });
-export type Instance = z.infer<typeof Instance>;
+export interface Instance extends z.infer<typeof Instance> {
+  /** Why its record cannot be read; it can only be listed and deleted. Never stored. */
+  readonly unreadable?: string;
+}
 
 const INSTANCE_RECORDS = gatewayKey('instances');
 const NAMES = gatewayKey('instance-names');
@@ -83,7 +87,7 @@ export class Instances {
     const outcome = await createScript.run(
       this.#redis,
       [INSTANCE_RECORDS, NAMES, TOKENS],
-      [instance.id, instance.name, instance.tokenHash, JSON.stringify(instance)],
+      [instance.id, instance.name, instance.tokenHash, JSON.stringify(withEdition(instance))],
     );
     if (outcome === 'name') {
       throw new GatewayError('name_in_use', `instanceName: ${instance.name} is in use already`);
@@ -97,27 +101,47 @@ export class Instances {
   /** @param nameOrId from a request's path */
   async find(nameOrId: string): Promise<Instance | undefined> {
     const id = InstanceId.safeParse(nameOrId).success ? nameOrId : await this.#redis.hget(NAMES, nameOrId);
-    return id === null ? undefined : readRecord(this.#redis, recordOf(id));
+    return id === null ? undefined : this.#find(id);
   }
 
   async findByToken(token: string): Promise<Instance | undefined> {
     const id = await this.#redis.hget(TOKENS, this.#options.hasher.hash(TOKEN_PURPOSE, token));
-    return id === null ? undefined : readRecord(this.#redis, recordOf(id));
+    return id === null ? undefined : this.#find(id);
   }
 
   /** All instances, oldest first. */
   async list(): Promise<Instance[]> {
-    const records = await this.#redis.hvals(INSTANCE_RECORDS);
-    return records
-      .map((record) => Instance.parse(JSON.parse(record)))
-      .toSorted((a, b) => a.createdAt.localeCompare(b.createdAt) || a.name.localeCompare(b.name));
+    const records = Object.entries(await this.#redis.hgetall(INSTANCE_RECORDS));
+    const all = await Promise.all(records.map(([id, text]) => this.#readable(id, text)));
+    return all.toSorted((a, b) => a.createdAt.localeCompare(b.createdAt) || a.name.localeCompare(b.name));
+  }
+
+  async #find(id: string): Promise<Instance | undefined> {
+    const text = await this.#redis.hget(INSTANCE_RECORDS, id);
+    return text === null ? undefined : this.#readable(id, text);
+  }
+
+  /** One that cannot be read has its id and name. */
+  async #readable(id: string, text: string): Promise<Instance> {
+    return unlessUnreadable(
+      () => readText(Instance, text),
+      async ({ message }): Promise<Instance> => ({
+        ...{
+          id,
+          name: await nameOf(this.#redis, id),
+          transport: 'loopback',
+          settings: defaultInstanceSettings,
+        },
+        ...{ createdAt: new Date(0).toISOString(), tokenHash: '', loggedOut: true, unreadable: message },
+      }),
+    );
   }
 
   /** The instance's connection data, decrypted. */
   connectionOf({ id, sealedConnection }: Instance): XmppConnection | undefined {
     return sealedConnection === undefined
       ? undefined
-      : XmppConnection.parse(JSON.parse(this.#options.sealer.open(connectionLabel(id), sealedConnection)));
+      : readText(XmppConnection, this.#options.sealer.open(connectionLabel(id), sealedConnection));
   }
 
   /** Throws instance_not_found. */
@@ -133,12 +157,14 @@ export class Instances {
     return this.#change(instance, (record) => ({ ...record, loggedOut }));
   }
 
-  async remove(instance: Instance): Promise<void> {
+  async remove({ id, name, tokenHash, unreadable }: Instance): Promise<void> {
+    const tokens = Object.entries(unreadable === undefined ? {} : await this.#redis.hgetall(TOKENS));
+    const own = tokens.flatMap(([hash, owner]) => (owner === id ? [hash] : []));
     await this.#redis
       .multi()
-      .hdel(INSTANCE_RECORDS, instance.id)
-      .hdel(NAMES, instance.name)
-      .hdel(TOKENS, instance.tokenHash)
+      .hdel(INSTANCE_RECORDS, id)
+      .hdel(NAMES, name)
+      .hdel(TOKENS, tokenHash, ...own)
       .exec();
   }
 
@@ -155,6 +181,11 @@ export function instanceNotFound(): GatewayError {
   return new GatewayError('instance_not_found', 'instance: no instance has this name or id');
 }
 
+async function nameOf(redis: Redis, id: string): Promise<string> {
+  const names = Object.entries(await redis.hgetall(NAMES));
+  return names.find(([, named]) => named === id)?.[0] ?? id;
+}
+
 const recordOf = (id: string) => ({ key: INSTANCE_RECORDS, field: id, schema: Instance });
 const connectionLabel = (id: string): string => `connection of ${id}`;
 
@@ -168,12 +199,13 @@ interface RecordPlace<Schema extends z.ZodType> {
   readonly schema: Schema;
 }
 
+/** @throws UnreadableRecord */
 export async function readRecord<Schema extends z.ZodType>(
   redis: Redis,
   { key, field, schema }: RecordPlace<Schema>,
 ): Promise<z.output<Schema> | undefined> {
   const stored = await redis.hget(key, field);
-  return stored === null ? undefined : schema.parse(JSON.parse(stored));
+  return stored === null ? undefined : readText(schema, stored);
 }
 
 /**
@@ -190,8 +222,9 @@ export async function changeRecord<Schema extends z.ZodType>(
     if (stored === null) {
       return undefined;
     }
-    const changed = change(schema.parse(JSON.parse(stored)));
-    if ((await replaceScript.run(redis, [key], [field, stored, JSON.stringify(changed)])) === 1) {
+    const changed = change(readText(schema, stored));
+    const text = JSON.stringify(withEdition(Object(changed)));
+    if ((await replaceScript.run(redis, [key], [field, stored, text])) === 1) {
       return changed;
     }
   }

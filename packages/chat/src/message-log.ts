@@ -9,6 +9,7 @@ import type { MessageRecordAnswer } from 'soundpost-contract/gateway-operations'
 import { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { ofItsType, readText, readValue, unlessUnreadable, withEdition } from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { EVENT_STREAM, EVENT_STREAM_LENGTH, envelope } from './event-stream.ts';
@@ -58,13 +59,18 @@ export class MessageLog {
     const stored = await intendScript.run(
       this.#redis,
       [messageKey(record.instanceId, record.key.id)],
-      [JSON.stringify(record), STATUS_RANK[status], status, this.#keepSeconds],
+      [JSON.stringify(withEdition(record)), STATUS_RANK[status], status, this.#keepSeconds],
     );
-    return MessageRecord.parse(JSON.parse(z.string().parse(stored)));
+    return readText(MessageRecord, z.string().parse(stored));
   }
 
+  /** Undefined alike if there is none, or none that can be read. */
   async find(instanceId: string, messageId: string): Promise<LoggedMessage | undefined> {
-    return parseLogged(await this.#redis.hmget(messageKey(instanceId, messageId), ...MESSAGE_FIELDS));
+    const key = messageKey(instanceId, messageId);
+    return unlessUnreadable(
+      async () => parseLogged(await ofItsType(this.#redis.hmget(key, ...MESSAGE_FIELDS))),
+      () => undefined,
+    );
   }
 
   /** The network accepted or delivered the message: it appears in its chat. */
@@ -205,11 +211,11 @@ function parseLogged([record, status, settled, text]: (string | null)[]): Logged
   if (typeof record !== 'string') {
     return undefined;
   }
-  const parsed = MessageRecord.parse(JSON.parse(record));
+  const parsed = readText(MessageRecord, record);
   return {
     ...parsed,
     message: typeof text === 'string' ? withText(parsed.message, text) : parsed.message,
-    status: MessageStatus.parse(status),
+    status: readValue(MessageStatus, status),
     settled: settled === '1',
     edited: typeof text === 'string',
   };

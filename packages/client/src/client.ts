@@ -47,7 +47,20 @@ export interface ListOptions extends CallOptions {
   readonly status?: JobStatus;
   /** Only jobs whose id, source, file name or chosen name contains this. */
   readonly q?: string;
+  /** Only jobs submitted at or after this time or day (ISO 8601). */
+  readonly from?: string;
+  /** Only jobs submitted at or before this time or day (ISO 8601). */
+  readonly to?: string;
+  /** Only jobs of this batch. */
+  readonly batch?: string;
   /** 1 … 100. Default 20. */
+  readonly limit?: number;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string;
+}
+
+export interface KeyListOptions extends CallOptions {
+  /** 1 … 100. Default 100. */
   readonly limit?: number;
   /** `nextCursor` of the previous page. */
   readonly cursor?: string;
@@ -76,7 +89,8 @@ export interface Uploads {
 
 /** These need a key with the scope `admin`. */
 export interface Keys {
-  list(options?: CallOptions): Promise<z.infer<typeof KeyList>>;
+  /** A page, newest first. */
+  list(options?: KeyListOptions): Promise<z.infer<typeof KeyList>>;
   /** The answer shows the key itself, once. The calling key must have each scope that it grants. */
   create(request: z.input<typeof NewKeyRequest>, options?: CallOptions): Promise<KeyWithSecret>;
   /** Makes a new secret of the calling key; the old one works for another 24 hours. */
@@ -222,7 +236,7 @@ export function createClient(options: ClientOptions): SoundpostClient {
       delete: (file, calling) => remove(`/v1/uploads/${part(file)}`, calling),
     },
     keys: {
-      list: (calling) => get('/v1/keys', calling),
+      list: ({ signal, ...query } = {}) => get(`/v1/keys${queryOf(query)}`, { signal }),
       create: (request, { signal } = {}) =>
         connection.data('/v1/keys', { method: 'POST', json: request, signal }),
       rotate: (keyId, { signal } = {}) =>

@@ -43,6 +43,13 @@ export const BatchState = z.object({
 export const JobList = z.object({
   jobs: z.array(Job),
   nextCursor: z.string().nullable().meta({ example: null }),
+  total: z.int().min(0).optional().meta({
+    description: 'Jobs on all pages; not of a search. One that has just expired may be counted',
+    example: 1,
+  }),
+  searchedUntil: z.iso.datetime().nullable().optional().meta({
+    description: 'Of a search: it has looked at the jobs submitted after this time; null once at all',
+  }),
 });
 
 /** POST /v1/uploads. */

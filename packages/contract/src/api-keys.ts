@@ -50,8 +50,9 @@ export const KeyState = z.object({
   name: z.string().meta({ example: 'newsroom' }),
   scopes: z.array(Scope).meta({ example: ['extract', 'read', 'download'] }),
   instances: z.array(z.string()).meta({ example: ['support'] }),
-  status: z.enum(['active', 'paused', 'revoked']).meta({
-    description: 'A paused key reads and removes only, and its jobs wait; a revoked one opens nothing',
+  status: z.enum(['active', 'paused', 'revoked', 'unreadable']).meta({
+    description:
+      'A paused key reads and removes only, and its jobs wait; a revoked one opens nothing, nor does one whose record cannot be read, until it is revoked',
     example: 'active',
   }),
   createdAt: z.iso.datetime().meta({ example: '2026-01-01T00:00:00.000Z' }),
@@ -59,7 +60,10 @@ export const KeyState = z.object({
 export type KeyState = z.infer<typeof KeyState>;
 
 /** GET /v1/keys. */
-export const KeyList = z.object({ keys: z.array(KeyState) });
+export const KeyList = z.object({
+  keys: z.array(KeyState),
+  nextCursor: z.string().nullable().meta({ example: null }),
+});
 
 /** POST /v1/keys and rotate. */
 export const KeyWithSecret = KeyState.extend({

@@ -237,12 +237,12 @@ type SomeOutputs = readonly [NamedAudio, ...NamedOutput[]];
 
 /**
  * What a job makes, in order; an `output` alone is named `audio`. The first is always audio. A
- * probe makes nothing.
+ * probe, or a job whose record cannot be read, makes nothing.
  */
 export function outputsOf(asked: { readonly outputs: NamedOutput[] }): SomeOutputs;
 export function outputsOf(asked: AskedOutputs): SomeOutputs | readonly [];
 export function outputsOf({ output, outputs }: AskedOutputs): SomeOutputs | readonly [] {
-  if (output?.format === 'probe') return [];
+  if (output?.format === 'probe' || (output === undefined && outputs === undefined)) return [];
   const [first, ...others] = output === undefined ? (outputs ?? []) : [{ ...output, name: ONLY_OUTPUT }];
   if (first === undefined || !isAudio(first)) throw new Error('the first output is no audio');
   return [first, ...others];

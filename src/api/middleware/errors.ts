@@ -3,6 +3,7 @@ import type { ErrorRequestHandler } from 'express';
 import { ServiceError } from 'soundpost-contract/errors';
 import { awayReason } from 'soundpost-kit/observe/away';
 import { heldKeys } from 'soundpost-kit/observe/held-keys';
+import { UnreadableRecord } from 'soundpost-kit/redis/record';
 import { NotReplicated } from 'soundpost-kit/redis/replication';
 import { sendError } from '../answer.ts';
 import { LimitReached } from '../limit-reached.ts';
@@ -53,6 +54,15 @@ function asServiceError(error: unknown): ServiceError {
       'SERVICE_UNAVAILABLE',
       'the request could not be made safe in time; send it again, with the same Idempotency-Key if it had one',
       { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error },
+    );
+  }
+  if (error instanceof UnreadableRecord) {
+    return new ServiceError(
+      'NOT_FOUND',
+      `what was asked for is there, but cannot be read: ${error.message}`,
+      {
+        cause: error,
+      },
     );
   }
   return bodyError(error) ?? unreachable(error) ?? internal(error);

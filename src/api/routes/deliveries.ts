@@ -11,6 +11,7 @@ import {
 } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
 import { WebhookTestRequest } from 'soundpost-contract/webhook-events';
+import { unlessUnreadable } from 'soundpost-kit/redis/record';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
 import { webhookBody } from '../../followups/kinds/webhook.ts';
 import { postWebhook } from '../../followups/post-webhook.ts';
@@ -75,7 +76,13 @@ export const deliveryRoutes: readonly Route[] = [
       tag: 'Webhooks',
       body: { 'application/json': WebhookTestRequest },
       answers: { 200: { description: 'The receiver answered 2xx', data: WebhookTest } },
-      errors: ['INVALID_REQUEST', 'INVALID_WEBHOOK', 'UNSUPPORTED_MEDIA_TYPE', 'PAYLOAD_TOO_LARGE'],
+      errors: [
+        'INVALID_REQUEST',
+        'INVALID_WEBHOOK',
+        'NOT_FOUND',
+        'UNSUPPORTED_MEDIA_TYPE',
+        'PAYLOAD_TOO_LARGE',
+      ],
     },
     handle: test,
   },
@@ -88,10 +95,10 @@ export const deliveryRoutes: readonly Route[] = [
       summary: 'Read the secret that webhooks are signed with',
       tag: 'Webhooks',
       answers: { 200: { description: 'The current secret', data: WebhookSecret } },
-      errors: [],
+      errors: ['NOT_FOUND'],
     },
     async handle(context) {
-      const [secret] = await context.services.webhookSecrets.of(keyOf(context).id);
+      const [secret] = await secretsOf(context);
       context.response.set('Cache-Control', 'no-store');
       sendData(context.response, 200, { secret });
     },
@@ -142,7 +149,7 @@ async function test(context: RouteContext): Promise<void> {
   const body = await readJson(request, response);
   const { url } = parseRequest(WebhookTestRequest, body);
   const text = JSON.stringify({ event: 'webhook.test', timestamp: new Date().toISOString() });
-  const secrets = await services.webhookSecrets.of(keyOf(context).id);
+  const secrets = await secretsOf(context);
   try {
     await services.outbound.checkUrl(url, 'webhook');
     const webhook = { id: `test-${randomUUID()}`, url, body: text, secrets };
@@ -156,6 +163,16 @@ async function test(context: RouteContext): Promise<void> {
       ? invalidWebhook(error.message, error)
       : error;
   }
+}
+
+/** Throws NOT_FOUND if they cannot be read. */
+function secretsOf(context: RouteContext): Promise<readonly string[]> {
+  return unlessUnreadable(
+    () => context.services.webhookSecrets.of(keyOf(context).id),
+    ({ message }) => {
+      throw new ServiceError('NOT_FOUND', `${message}: replace it with POST /v1/webhooks/secret`);
+    },
+  );
 }
 
 function invalidWebhook(details: string, cause?: unknown): ServiceError {

@@ -2,6 +2,7 @@
 
 import { AcceptedJob, JobList } from 'soundpost-contract/answers';
 import { jobFailureCodes, ServiceError } from 'soundpost-contract/errors';
+import { BatchId } from 'soundpost-contract/ids';
 import { Job, JobStatus } from 'soundpost-contract/job';
 import type { JobRequest } from 'soundpost-contract/job-request';
 import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
@@ -17,6 +18,17 @@ import { parseRequest } from '../request.ts';
 import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';
 
+const Moment = z.union([z.iso.datetime({ offset: true }), z.iso.date()], {
+  error: 'must be a time such as 2026-01-02T03:04:05Z, or a day such as 2026-01-02',
+});
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** @returns the first ms of a day, or the last */
+function momentMs(text: string | undefined, end: 'first' | 'last'): number | undefined {
+  if (text === undefined) return undefined;
+  return Date.parse(text) + (end === 'last' && !text.includes('T') ? DAY_MS - 1 : 0);
+}
+
 const ListQuery = z.object({
   status: JobStatus.optional().meta({ description: 'Only jobs in this state' }),
   q: z
@@ -24,6 +36,11 @@ const ListQuery = z.object({
     .max(200)
     .optional()
     .meta({ description: 'Only jobs whose id, source, file name or chosen name contains this, in any case' }),
+  from: Moment.optional().meta({
+    description: 'Only jobs submitted at or after this time (ISO 8601), or on or after this day (UTC)',
+  }),
+  to: Moment.optional().meta({ description: 'Only jobs submitted at or before this time, or day' }),
+  batch: BatchId.optional().meta({ description: 'Only jobs of this batch' }),
   limit: z.coerce.number().int().min(1).max(100).default(20),
   cursor: z.string().max(200).optional().meta({ description: 'nextCursor of the page before' }),
 });
@@ -55,7 +72,7 @@ export const jobRoutes: readonly Route[] = [
       operationId: 'listJobs',
       summary: 'List jobs, newest first',
       description:
-        'A page may hold fewer jobs than `limit`, even none, although more follow: only a `nextCursor` of null is the end.',
+        'A page has `limit` jobs while there are so many, and `total` says how many there are. A search (`q`) looks at 5,000 jobs a request: its page may hold fewer, even none, although more follow. `searchedUntil` says how far it came, and only a `nextCursor` of null is the end. A job whose record cannot be read is listed as failed with INTERNAL_ERROR, and can be deleted.',
       tag: 'Jobs',
       query: ListQuery,
       answers: { 200: { description: 'A page of jobs', data: JobList } },
@@ -63,8 +80,9 @@ export const jobRoutes: readonly Route[] = [
     },
     async handle(context) {
       const { request, response, services } = context;
-      const { cursor, ...query } = parseRequest(ListQuery, request.query);
-      const page = await listJobs(services, keyOf(context).id, query, cursor);
+      const { cursor, from, to, ...query } = parseRequest(ListQuery, request.query);
+      const span = { fromMs: momentMs(from, 'first'), toMs: momentMs(to, 'last') };
+      const page = await listJobs(services, keyOf(context).id, { ...query, ...span }, cursor);
       response.set('Cache-Control', 'no-store');
       sendData(response, 200, page);
     },
@@ -93,7 +111,7 @@ export const jobRoutes: readonly Route[] = [
       operationId: 'deleteJob',
       summary: 'Cancel an unfinished job, or erase the files of a finished one',
       description:
-        'An unfinished job ends failed with JOB_CANCELLED and its job.failed is sent. Of a finished one the files are erased at once; downloads then answer 410.',
+        'An unfinished job ends failed with JOB_CANCELLED and its job.failed is sent. Of a finished one the files are erased at once; downloads then answer 410. A job whose record cannot be read is removed with its files, and is unknown from then on.',
       tag: 'Jobs',
       answers: { 200: { description: 'The job as it is now', data: Job } },
       errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
@@ -148,7 +166,13 @@ async function sendJob({ response, services }: RouteContext, record: JobRecord):
 
 async function cancelOrErase(context: RouteContext): Promise<void> {
   const { services } = context;
-  const { jobId } = await ownedJob(context);
+  const job = await ownedJob(context);
+  const { jobId } = job;
+  if (job.unreadable !== undefined) {
+    const keys = await services.jobs.removeUnreadable(keyOf(context).id, jobId);
+    await Promise.all(keys.map((key) => services.storage.remove(key)));
+    return sendJob(context, job);
+  }
   if ((await services.jobs.cancel(jobId)) === 'finished') {
     // Read again: the job may just have ended, with files that the first read did not show.
     await eraseFiles(services, await ownedJob(context));
@@ -169,6 +193,12 @@ async function retry(context: RouteContext): Promise<void> {
     throw new ServiceError(
       'INVALID_REQUEST',
       `only a failed job can be retried; this one is ${failed.status}`,
+    );
+  }
+  if (failed.unreadable !== undefined) {
+    throw new ServiceError(
+      'INVALID_REQUEST',
+      'the record of this job cannot be read, and its request with it: submit the job again',
     );
   }
   await answerOnce(context, failed.jobId, (turn) => {

@@ -3,10 +3,23 @@ import { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from 'soundpost-contr
 import { ServiceError } from 'soundpost-contract/errors';
 import type { AuditLog } from 'soundpost-kit/observe/logger';
 import { redisNow } from 'soundpost-kit/redis/clock';
+import { z } from 'zod';
 import { type ApiKey, claimedId, type StoredApiKey } from '../../jobs/tenants/api-keys.ts';
 import { sendData } from '../answer.ts';
 import { parseRequest, readJson } from '../request.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
+
+/** Of the last key on a page: when it was made, and its id. */
+const CURSOR_FORM = /^(\d{1,15})-([a-z0-9]{8})$/;
+
+const ListQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(100).default(100),
+  cursor: z
+    .string()
+    .regex(CURSOR_FORM, 'must be the nextCursor of an earlier page')
+    .optional()
+    .meta({ description: 'nextCursor of the page before' }),
+});
 
 const access = { by: 'key', scope: 'admin', rate: 'read' } as const;
 
@@ -19,8 +32,9 @@ export const keyRoutes: readonly Route[] = [
       operationId: 'listKeys',
       summary: 'List the keys that may do no more than the caller, newest first, without their secrets',
       tag: 'Keys',
-      answers: { 200: { description: 'The keys, revoked ones too', data: KeyList } },
-      errors: [],
+      query: ListQuery,
+      answers: { 200: { description: 'A page of keys, revoked ones too', data: KeyList } },
+      errors: ['INVALID_REQUEST'],
     },
     handle: list,
   },
@@ -73,13 +87,27 @@ export const keyRoutes: readonly Route[] = [
 ];
 
 async function list(context: RouteContext): Promise<void> {
-  const { response, services } = context;
+  const { request, response, services } = context;
   const caller = keyOf(context);
-  const keys = (await services.keys.list()).filter((key) => mayManage(caller, key));
+  const { limit, cursor } = parseRequest(ListQuery, request.query);
+  const [, createdAtMs, id = ''] = CURSOR_FORM.exec(cursor ?? '') ?? [];
+  const after = createdAtMs === undefined ? undefined : { createdAtMs: Number(createdAtMs), id };
+  const keys = (await services.keys.list())
+    .filter((key) => mayManage(caller, key) && (after === undefined || olderFirst(key, after) < 0))
+    .toSorted((one, other) => olderFirst(other, one));
+  const page = keys.slice(0, limit);
+  const last = page.at(-1);
   response.set('Cache-Control', 'no-store');
   sendData(response, 200, {
-    keys: keys.toSorted((one, other) => other.createdAtMs - one.createdAtMs).map(keyState),
+    keys: page.map(keyState),
+    nextCursor: keys.length > limit && last ? `${last.createdAtMs}-${last.id}` : null,
   });
+}
+
+type Made = Pick<ApiKey, 'id' | 'createdAtMs'>;
+
+function olderFirst(one: Made, other: Made): number {
+  return one.createdAtMs - other.createdAtMs || (one.id < other.id ? -1 : Number(one.id > other.id));
 }
 
 async function create(context: RouteContext): Promise<void> {
@@ -179,8 +207,9 @@ function sendSecret({ response }: RouteContext, httpStatus: number, state: Store
   sendData(response, httpStatus, { ...keyState(state), key });
 }
 
-function keyState({ id, name, scopes, instances, createdAtMs, pausedAtMs, revoked }: StoredApiKey): KeyState {
-  const paused = pausedAtMs === undefined ? 'active' : 'paused';
+function keyState(key: StoredApiKey): KeyState {
+  const { id, name, scopes, instances, createdAtMs, pausedAtMs, revoked, isUnreadable } = key;
+  const paused = isUnreadable ? 'unreadable' : pausedAtMs === undefined ? 'active' : 'paused';
   return {
     id,
     name,

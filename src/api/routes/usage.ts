@@ -2,7 +2,7 @@
 import { Usage } from 'soundpost-contract/answers';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { lookAtRate, type RateState } from 'soundpost-kit/redis/rate';
-import { unfinishedIds } from '../../jobs/job-index.ts';
+import { countUnfinished } from '../../jobs/job-index.ts';
 import { MINUTE_MS, processorDebtKey, RECORD_BYTES_PER_MINUTE } from '../../jobs/reservation.ts';
 import { streamRequestsLeft } from '../../jobs/stream-requests.ts';
 import { spendTranscript } from '../../jobs/transcript-minutes.ts';
@@ -39,7 +39,7 @@ async function usage(context: RouteContext): Promise<void> {
       lookAtRate(redis, 'records', id, RECORD_BYTES_PER_MINUTE),
       transcriptMinutesPerDay && spendTranscript(redis, id, transcriptMinutesPerDay),
       processorLeft(services, id),
-      unfinishedJobs(services, id),
+      countUnfinished(redis, id),
       uploadsOf(redis, id),
       openStreams(redis, id),
       streamRequestsLeft(redis, id),
@@ -66,14 +66,6 @@ function rateOf({ limit, remaining, resetSeconds }: RateState): RateState {
 
 function budgetOf(limit: number, used: number): object {
   return { limit, used, remaining: Math.max(0, limit - used) };
-}
-
-async function unfinishedJobs({ redis, jobs }: ApiServices, tenant: string): Promise<number> {
-  let unfinished = 0;
-  for await (const glance of jobs.glances(await unfinishedIds(redis, tenant))) {
-    if (glance?.finishedAtMs === null) unfinished += 1;
-  }
-  return unfinished;
 }
 
 /** Processor time is a debt that time pays off: a minute's worth may be open. */

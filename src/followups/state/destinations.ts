@@ -2,7 +2,8 @@
 import type { DestinationState } from 'soundpost-contract/destination';
 import { outputsOf } from 'soundpost-contract/output-request';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { fetchFollowUp } from '../../jobs/bullmq-internals.ts';
+import { readText, unlessUnreadable } from 'soundpost-kit/redis/record';
+import { fetchFollowUp, isNeverBegun } from '../../jobs/bullmq-internals.ts';
 import { DestinationReplay, destinationOf } from '../../jobs/destinations.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { destinationId } from '../../jobs/names.ts';
@@ -33,12 +34,16 @@ export async function readDestinations(
   const names = [...(result === null ? [] : filesOf(result)), ...texts].map(({ name }) => name);
   const isNotMade = (name: string): boolean =>
     texts.some((text) => text.name === name && text.status === 'failed');
+  const isNotMadeYet = (name: string): boolean =>
+    texts.some((text) => text.name === name && text.status === 'pending');
   await Promise.all(
     names.map(async (name) => {
       if (destinationOf(payload, name) === undefined) return;
       const { replay, ...progress } = isNotMade(name)
         ? { ...NOT_MADE, replay: undefined }
-        : await readPut(redis, record.jobId, name);
+        : isNotMadeYet(name)
+          ? { ...PENDING, replay: undefined }
+          : await readPut(redis, record.jobId, name);
       const destination = destinationOf(payload, name, replay);
       if (destination) files.set(name, { ...destination, ...progress });
     }),
@@ -68,13 +73,24 @@ interface Put extends Progress {
 }
 
 export async function readPut(redis: Redis, jobId: string, name: string): Promise<Put> {
-  const stored = await fetchFollowUp(redis, 'destination', destinationId(jobId, name));
-  const { hasEnded, result } = stored;
-  const replay = stored.replay === undefined ? undefined : DestinationReplay.parse(JSON.parse(stored.replay));
-  if (result === undefined) return { ...(hasEnded ? NOT_PUT : PENDING), replay };
-  const { replay: ended, ...progress } = DestinationOutcome.parse(JSON.parse(result));
-  // Asked for again in the moment in which it ended.
-  return { ...(ended === replay?.id ? progress : PENDING), replay };
+  const id = destinationId(jobId, name);
+  const stored = await fetchFollowUp(redis, 'destination', id);
+  const { isThere, hasEnded, result } = stored;
+  return unlessUnreadable<Promise<Put> | Put>(
+    async () => {
+      const replay = stored.replay === undefined ? undefined : readText(DestinationReplay, stored.replay);
+      if (result === undefined) {
+        if (!isThere && (await isNeverBegun(redis, 'destination', id, jobId))) return { ...NOT_BEGUN, replay };
+        return { ...(hasEnded ? NOT_PUT : PENDING), replay };
+      }
+      const { replay: ended, ...progress } = readText(DestinationOutcome, result);
+      // Asked for again in the moment in which it ended.
+      return { ...(ended === replay?.id ? progress : PENDING), replay };
+    },
+    ({ message }) => ({ ...failure(`how it ended cannot be read: ${message}`), replay: undefined }),
+  );
+}
+
 }
 
 function failure(message: string): DestinationOutcome {
@@ -86,6 +102,10 @@ export const NOT_MADE = failure('the transcript could not be made');
 
 /** For a delivery that BullMQ itself ended. */
 export const NOT_PUT = failure('the file could not be put');
+
+const NOT_BEGUN = failure(
+  'the worker that ended the job knew of no destinations, or Redis has lost this one; submit the job again',
+);
 
 /** One state for all files; of several failures, the first is shown with its output's name. */
 function together(files: readonly (readonly [name: string, DestinationState])[]): Progress {

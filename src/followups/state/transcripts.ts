@@ -1,7 +1,8 @@
 /** State of a job's transcripts, from the records of the jobs that make them. */
 import type { TranscriptState } from 'soundpost-contract/transcripts';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { fetchFollowUp } from '../../jobs/bullmq-internals.ts';
+import { readText, unlessUnreadable } from 'soundpost-kit/redis/record';
+import { fetchFollowUp, isNeverBegun } from '../../jobs/bullmq-internals.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { transcriptId } from '../../jobs/names.ts';
 import { type StoredTranscript, type TranscriptAudio, TranscriptOutcome } from '../../jobs/payloads.ts';
@@ -30,15 +31,30 @@ export async function readTranscripts(
   );
   return Promise.all(
     audios.map(async (audio) => {
-      const { result: ended, hasEnded = true } = (await fetched.get(audio.heardAs ?? audio.name)) ?? {};
-      if (ended !== undefined) return progressOf(audio, TranscriptOutcome.parse(JSON.parse(ended)));
+      const heard = audio.heardAs ?? audio.name;
+      const { result: ended, hasEnded = true, isThere = true } = (await fetched.get(heard)) ?? {};
+      if (ended !== undefined) return progressOf(audio, await outcomeOf(ended));
       // Erased audio is not waited for, although the attempt that notices may come hours later.
-      if (hasEnded || erased) return progressOf(audio, { status: 'failed', error: LOST });
+      const isOver =
+        hasEnded ||
+        erased ||
+        (!isThere && (await isNeverBegun(redis, 'transcript', transcriptId(jobId, heard), jobId)));
+      if (isOver) return progressOf(audio, { status: 'failed', error: LOST });
       return {
         audio,
         state: { name: audio.name, status: 'pending', language: null, error: null },
         file: undefined,
       };
+    }),
+  );
+}
+
+function outcomeOf(text: string): Promise<TranscriptOutcome> {
+  return unlessUnreadable(
+    () => readText(TranscriptOutcome, text),
+    ({ message }): TranscriptOutcome => ({
+      status: 'failed',
+      error: { code: 'TRANSCRIPT_FAILED', message: `how it ended cannot be read: ${message}` },
     }),
   );
 }

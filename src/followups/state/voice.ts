@@ -3,6 +3,7 @@
 import { MessageStatus, messageStatuses, type VoiceMessageState } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { ofItsType, readText, unlessUnreadable } from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { fetchFollowUp, noteSending } from '../../jobs/bullmq-internals.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
@@ -61,7 +62,10 @@ const NOTHING_SENT = { attempts: 0, key: null, messageStatus: null, error: null 
 async function readPart(redis: Redis, partId: string): Promise<PartState> {
   const { attempts, hasEnded, result, isSending } = await fetchFollowUp(redis, 'voice', partId);
   if (result !== undefined) {
-    const outcome = VoiceOutcome.parse(JSON.parse(result));
+    const outcome = await unlessUnreadable(
+      () => readText(VoiceOutcome, result),
+      (why): VoiceOutcome => ({ ...NOTHING_SENT, status: 'unknown', error: unreadable(why.message) }),
+    );
     const later = outcome.key && (await readMessageStatus(redis, outcome.key.id));
     return { ...outcome, messageStatus: later ?? outcome.messageStatus, attempts };
   }
@@ -71,6 +75,11 @@ async function readPart(redis: Redis, partId: string): Promise<PartState> {
   }
   return { ...NOTHING_SENT, status: isSending ? 'sending' : 'pending', attempts };
 }
+
+const unreadable = (why: string) => ({
+  code: 'INTERNAL_ERROR',
+  message: `how it ended cannot be read: ${why}`,
+});
 
 /** A run's state, from the states of its notes. */
 function runState(
@@ -136,5 +145,11 @@ export async function raiseMessageStatus(
 }
 
 async function readMessageStatus(redis: Redis, messageId: string): Promise<MessageStatus | undefined> {
-  return MessageStatus.optional().parse((await redis.get(messageStatusKey(messageId))) ?? undefined);
+  const text = await unlessUnreadable(
+    () => ofItsType(redis.get(messageStatusKey(messageId))),
+    () => null,
+  );
+  return MessageStatus.optional()
+    .catch(undefined)
+    .parse(text ?? undefined);
 }

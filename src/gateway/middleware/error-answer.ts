@@ -12,6 +12,7 @@ import {
 import { fieldPath, jsonReader } from 'soundpost-kit/http/json-body';
 import { awayReason, isRedisAway } from 'soundpost-kit/observe/away';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
+import { UnreadableRecord } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 import { requestId } from './request-log.ts';
 
@@ -81,6 +82,9 @@ const HttpError = z.object({
 });
 
 function toGatewayError(error: unknown, redisReady: boolean): GatewayError {
+  if (error instanceof UnreadableRecord) {
+    return new GatewayError('not_connected', `its record cannot be read: ${error.message}`);
+  }
   if (error instanceof GatewayError) {
     return error;
   }

@@ -142,7 +142,8 @@ export class EventDeliveries {
     const found = await Promise.all(
       ids.map(async (id) => {
         const delivery = await this.#queue.look(id);
-        return delivery && { event: eventOf(delivery.stored.data), ...delivery.progress, ...endpoint };
+        const event = eventOf(delivery?.stored.data);
+        return delivery && event && { event, ...delivery.progress, ...endpoint };
       }),
     );
     return found.filter((one) => one !== undefined);
@@ -160,4 +161,6 @@ export class EventDeliveries {
   }
 }
 
-const eventOf = (data: unknown): GatewayEventName => EventDelivery.parse(data).event as GatewayEventName;
+/** Undefined if this version cannot read it. */
+const eventOf = (data: unknown): GatewayEventName | undefined =>
+  EventDelivery.safeParse(data).data?.event as GatewayEventName | undefined;

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { gatewayEventNames } from 'soundpost-contract/gateway-events';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { readText, UnreadableRecord, withEdition } from 'soundpost-kit/redis/record';
 import { SealBroken, type Sealer } from 'soundpost-kit/signing/sealer';
 import { z } from 'zod';
 
@@ -34,10 +35,10 @@ export class Webhooks {
     const sealed = await this.#redis.hget(WEBHOOKS, instanceId);
     if (sealed === null) return undefined;
     try {
-      return Webhook.parse(JSON.parse(this.#sealer.open(labelOf(instanceId), sealed)));
+      return readText(Webhook, this.#sealer.open(labelOf(instanceId), sealed));
     } catch (error) {
-      // After `accept-secret` it is lost, and can be set again.
-      if (error instanceof SealBroken) return undefined;
+      // After `accept-secret`, or where it is damaged, it is lost, and can be set again.
+      if (error instanceof SealBroken || error instanceof UnreadableRecord) return undefined;
       throw error;
     }
   }
@@ -47,7 +48,7 @@ export class Webhooks {
     const known = await this.of(instanceId);
     const secret = known?.secret ?? `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;
     const complete: Webhook = { ...webhook, secret };
-    const sealed = this.#sealer.seal(labelOf(instanceId), JSON.stringify(complete));
+    const sealed = this.#sealer.seal(labelOf(instanceId), JSON.stringify(withEdition(complete)));
     await this.#redis.hset(WEBHOOKS, instanceId, sealed);
     return complete;
   }

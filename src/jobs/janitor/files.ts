@@ -3,7 +3,6 @@
  * covers one set, from where it last stopped up to the jobs that just became old enough.
  */
 
-import { outputsOf } from 'soundpost-contract/output-request';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
@@ -12,17 +11,17 @@ import { pendingNames } from '../../followups/state/destinations.ts';
 import { readTranscripts, type TranscriptProgress } from '../../followups/state/transcripts.ts';
 import { hasVoiceEnded } from '../../followups/state/voice.ts';
 import { type Ended, endedBetween, fetchExtraction, readExtraction } from '../bullmq-internals.ts';
+import { repairIndexes, timeIndexes } from '../job-index.ts';
 import { type JobRecord, recordOf } from '../job-record.ts';
-import { attemptFiles, besideAudio } from '../names.ts';
-import { ExtractResult, filesOf, storageKeysOf } from '../payloads.ts';
-import { tenantJobsKey } from '../reservation.ts';
+import { besideAudio } from '../names.ts';
+import { filesOf, storageKeysOf } from '../payloads.ts';
+import { possibleFiles } from '../unreadable-jobs.ts';
 import type { SweepContext } from './context.ts';
 
 interface EndedJob {
   readonly record: JobRecord;
-  /** Files of the winning attempt, even if the job was cancelled at that moment. */
-  readonly published: ExtractResult | undefined;
-  readonly attemptTokens: readonly string[];
+  /** Of all attempts, and of the winning one even if the job was cancelled at that moment. */
+  readonly files: readonly string[];
 }
 
 interface Walk {
@@ -30,7 +29,7 @@ interface Walk {
   readonly name: string;
   readonly set: 'completed' | 'failed';
   readonly afterSeconds: (context: SweepContext) => number;
-  readonly filesOf: (ended: EndedJob) => string[];
+  readonly filesOf: (ended: EndedJob) => readonly string[];
 }
 
 /** Clocks differ, and a job can appear in its set a moment after the time of its score. */
@@ -174,39 +173,24 @@ async function removeUnneeded(context: SweepContext): Promise<number> {
 }
 
 async function readEnded(jobId: string, { redis, logger }: SweepContext): Promise<EndedJob | undefined> {
-  const hash = await fetchExtraction(redis, jobId);
-  try {
-    const stored = readExtraction(hash);
-    if (stored === undefined) {
-      return undefined;
-    }
-    const { result, attemptTokens } = stored;
-    return {
-      record: recordOf(jobId, stored),
-      published: result === undefined ? undefined : ExtractResult.parse(JSON.parse(result)),
-      attemptTokens,
-    };
-  } catch (error) {
-    // An unreadable record must not block the sweep of all others.
-    logger.warn({ jobId, err: error }, 'the files of a job cannot be told from its record');
-    return undefined;
+  const stored = readExtraction(await fetchExtraction(redis, jobId));
+  if (stored === undefined) return undefined;
+  const record = recordOf(jobId, stored);
+  if (record.unreadable !== undefined) {
+    logger.warn({ jobId, why: record.unreadable.message }, 'the record of an ended job cannot be read');
   }
+  return { record, files: await possibleFiles(jobId, stored) };
 }
 
-/** Files of attempts that the job's result does not use. */
-function lostFiles(ended: EndedJob): string[] {
-  const kept = storageKeysOf(ended.record.result);
-  return allFiles(ended).filter((key) => !kept.includes(key));
+/** Files of attempts that the job's result does not use. Which these are, only its record tells. */
+function lostFiles({ record, files }: EndedJob): string[] {
+  if (record.unreadable !== undefined) return [];
+  const kept = storageKeysOf(record.result);
+  return files.filter((key) => !kept.includes(key));
 }
 
-function allFiles({ record, published, attemptTokens }: EndedJob): string[] {
-  const { payload, jobId } = record;
-  const ofAttempts = attemptTokens.flatMap((token) => {
-    const { outputs, ofTranscripts, voice } = attemptFiles(jobId, token, outputsOf(payload));
-    const keys = [...outputs, ...ofTranscripts];
-    return payload.options.voiceMessage === undefined ? keys : [...keys, voice];
-  });
-  return [...new Set([...ofAttempts, ...storageKeysOf(published)])];
+function allFiles({ files }: EndedJob): readonly string[] {
+  return files;
 }
 
 const trim = loadScript(new URL('./lua/job-index-trim.lua', import.meta.url));
@@ -214,20 +198,22 @@ const trim = loadScript(new URL('./lua/job-index-trim.lua', import.meta.url));
 /** Returns how many entries were removed. */
 export async function sweepJobIndexes(context: SweepContext): Promise<number> {
   let removed = 0;
-  for (const tenant of await context.redis.smembers(ownKey('keys'))) {
-    removed += await trimIndex(context, tenant);
+  const tenants = await context.redis.smembers(ownKey('keys'));
+  await repairIndexes(context.redis, tenants);
+  for (const tenant of tenants) {
+    for (const index of timeIndexes(tenant)) removed += await trimIndex(context, index);
   }
   return removed;
 }
 
-async function trimIndex({ redis, jobTtlSeconds, proceed }: SweepContext, tenant: string): Promise<number> {
+async function trimIndex({ redis, jobTtlSeconds, proceed }: SweepContext, index: string): Promise<number> {
   const endedBefore = redisNow() - jobTtlSeconds * 1000;
   let removed = 0;
   let kept = 0;
   for (;;) {
     await proceed();
     const args = [endedBefore, kept, PAGE];
-    const [seen, gone] = (await trim.run(redis, [tenantJobsKey(tenant)], args)) as [number, number];
+    const [seen, gone] = (await trim.run(redis, [index], args)) as [number, number];
     removed += gone;
     kept += seen - gone;
     if (seen < PAGE) {

@@ -12,8 +12,12 @@ local failedKey, key, rate, job = unpack(KEYS)
 local mac, now, limit, cost = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 -- include: soundpost-kit/redis/lua/fixed-window.lua
 -- include: bullmq/read-record.lua
-local current, replaced, revoked, name, scopes, instances, created, paused = unpack(redis.call('HMGET', key,
-  'mac', 'replaced', 'revokedAtMs', 'name', 'scopes', 'instances', 'createdAtMs', PAUSED))
+local EDITION = '1' -- EDITION in record.ts
+local stored = redis.pcall('HMGET', key, 'mac', 'replaced', 'revokedAtMs', 'name', 'scopes', 'instances',
+  'createdAtMs', PAUSED, 'version')
+-- Not a hash, or of another edition: as if there were none.
+if stored.err or stored[9] and stored[9] ~= EDITION then stored = {} end
+local current, replaced, revoked, name, scopes, instances, created, paused = unpack(stored, 1, 8)
 local isCurrent, isReplaced = current == mac, false
 for old, untilMs in string.gmatch(replaced or '', '([^: ]+):(%d+)') do
   if old == mac and now < tonumber(untilMs) then isReplaced = true end

@@ -9,6 +9,7 @@ import { TenantId } from 'soundpost-contract/ids';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { readHash, readValue, unlessUnreadable, withEdition } from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { rotateSecret, stillWorking } from './rotation.ts';
@@ -29,6 +30,8 @@ export interface ApiKey {
 
 export interface StoredApiKey extends ApiKey {
   readonly revoked: boolean;
+  /** Its record cannot be read: it opens nothing, and counts as one that may do everything. */
+  readonly isUnreadable?: true;
 }
 
 /** What a text claims to be; only Redis can verify it. */
@@ -96,7 +99,7 @@ export class ApiKeys {
       return undefined;
     }
     const { id, mac: given } = claim;
-    const stored = await this.#read(id);
+    const stored = await this.#readable(id);
     // Always compares, even for an unknown id.
     const current = equal(given, stored?.mac ?? '');
     const replaced = stillWorking(stored?.replaced).some((mac) => equal(given, mac));
@@ -153,15 +156,19 @@ export class ApiKeys {
 
   async find(id: string): Promise<StoredApiKey | undefined> {
     const stored = await this.#read(id);
+    if (stored === 'unreadable') return unreadable(id);
     return stored && { id, ...publicPart(stored), revoked: stored.revokedAtMs !== undefined };
   }
 
-  /** False if there is no such key. */
+  /** False if there is no such key. One that cannot be read is removed. */
   async revoke(id: string): Promise<boolean> {
-    if ((await this.#read(id)) === undefined) {
+    const stored = await this.#read(id);
+    if (stored === undefined) {
       return false;
     }
-    await this.#redis.hset(apiKeyKey(id), REVOKED_FIELD, redisNow());
+    await (stored === 'unreadable'
+      ? this.#redis.multi().del(apiKeyKey(id)).srem(ownKey('keys'), id).exec()
+      : this.#redis.hset(apiKeyKey(id), REVOKED_FIELD, redisNow()));
     // For open streams; other requests check anyway. Streams that miss this check periodically.
     await this.#redis.publish(REVOKED_CHANNEL, id).catch(() => undefined);
     return true;
@@ -169,14 +176,14 @@ export class ApiKeys {
 
   /** False if there is no such key. Running jobs continue. */
   async pause(id: string): Promise<boolean> {
-    if ((await this.#read(id)) === undefined) return false;
+    if ((await this.#readable(id)) === undefined) return false;
     await this.#redis.hsetnx(apiKeyKey(id), PAUSED_FIELD, redisNow());
     return true;
   }
 
   /** False if there is no such key. */
   async resume(id: string): Promise<boolean> {
-    if ((await this.#read(id)) === undefined) return false;
+    if ((await this.#readable(id)) === undefined) return false;
     await this.#redis.hdel(apiKeyKey(id), PAUSED_FIELD);
     return true;
   }
@@ -186,7 +193,7 @@ export class ApiKeys {
    * Throws RATE_LIMITED while five replaced secrets still work.
    */
   async rotate(id: string): Promise<string | undefined> {
-    const stored = await this.#read(id);
+    const stored = await this.#readable(id);
     if (stored === undefined || stored.revokedAtMs !== undefined) {
       return undefined;
     }
@@ -206,17 +213,24 @@ export class ApiKeys {
     const stored = await create.run(
       this.#redis,
       [apiKeyKey(id), ownKey('keys')],
-      [id, ...Object.entries(fields).flat()],
+      [id, ...Object.entries(withEdition(fields)).flat()],
     );
     return stored === 1;
   }
 
-  async #read(id: string): Promise<z.infer<typeof StoredKey> | undefined> {
+  async #read(id: string): Promise<z.infer<typeof StoredKey> | 'unreadable' | undefined> {
     if (!TenantId.safeParse(id).success) {
       return undefined;
     }
-    const parsed = StoredKey.safeParse(await this.#redis.hgetall(apiKeyKey(id)));
-    return parsed.success ? parsed.data : undefined;
+    return unlessUnreadable(
+      () => readHash(this.#redis, apiKeyKey(id), StoredKey),
+      () => 'unreadable' as const,
+    );
+  }
+
+  async #readable(id: string): Promise<z.infer<typeof StoredKey> | undefined> {
+    const stored = await this.#read(id);
+    return stored === 'unreadable' ? undefined : stored;
   }
 
   #mac(id: string, secret: string): string {
@@ -234,9 +248,14 @@ function publicPart({
   return { name, scopes, instances, createdAtMs, ...(pausedAtMs !== undefined && { pausedAtMs }) };
 }
 
-/** Fields as Redis stores them. */
+function unreadable(id: string): StoredApiKey {
+  const all = { scopes, instances: ['*'] };
+  return { ...{ id, name: 'unreadable record', ...all, createdAtMs: 0 }, revoked: false, isUnreadable: true };
+}
+
+/** Fields as Redis stores them. @throws UnreadableRecord */
 export function readPublicFields(fields: z.input<typeof PublicFields>): Omit<ApiKey, 'id'> {
-  return PublicFields.parse(fields);
+  return readValue(PublicFields, fields);
 }
 
 const REVOKED_FIELD = 'revokedAtMs';

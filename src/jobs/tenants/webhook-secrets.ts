@@ -3,6 +3,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { readHash, UnreadableRecord, unlessUnreadable, withEdition } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 import { rotateSecret, stillWorking } from './rotation.ts';
 
@@ -27,24 +28,40 @@ export class WebhookSecrets {
     this.#key = key;
   }
 
-  /** The secrets to sign with: the current one, then those replaced less than a day ago. */
+  /**
+   * The secrets to sign with: the current one, then those replaced less than a day ago.
+   * @throws UnreadableRecord if the current one cannot be read; {@link rotate} replaces it
+   */
   async of(tenant: string): Promise<readonly string[]> {
     const key = webhookSecretKey(tenant);
-    let stored = Stored.parse(await this.#redis.hgetall(key));
-    if (stored.current === undefined) {
+    let stored = await readHash(this.#redis, key, Stored);
+    if (stored?.current === undefined) {
       // Of two concurrent creators, the second reads the first's secret.
       await this.#redis.hsetnx(key, 'current', this.#encrypt(newSecret()));
-      stored = Stored.parse(await this.#redis.hgetall(key));
+      await this.#redis.hset(key, withEdition({}));
+      stored = await readHash(this.#redis, key, Stored);
     }
-    return [stored.current, ...stillWorking(stored.replaced)]
-      .filter((text) => text !== undefined)
-      .map((text) => this.#decrypt(text));
+    const current = this.#decrypt(stored?.current ?? '');
+    // A replaced one that cannot be read signs nothing.
+    const replaced = stillWorking(stored?.replaced).map((text) =>
+      unlessUnreadable(
+        () => this.#decrypt(text),
+        () => undefined,
+      ),
+    );
+    return [current, ...(await Promise.all(replaced)).filter((secret) => secret !== undefined)];
   }
 
   /** A new secret; the old one signs for another day. Throws RATE_LIMITED while five still do. */
   async rotate(tenant: string): Promise<string> {
     const secret = newSecret();
-    await rotateSecret(this.#redis, webhookSecretKey(tenant), 'current', this.#encrypt(secret));
+    const key = webhookSecretKey(tenant);
+    const isReadable = await unlessUnreadable(
+      async () => (await readHash(this.#redis, key, Stored)) !== undefined,
+      () => this.#redis.del(key),
+    );
+    await rotateSecret(this.#redis, key, 'current', this.#encrypt(secret));
+    if (isReadable !== true) await this.#redis.hset(key, withEdition({}));
     return secret;
   }
 
@@ -57,10 +74,17 @@ export class WebhookSecrets {
 
   #decrypt(text: string): string {
     const bytes = Buffer.from(text, 'base64');
-    const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES));
-    decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
-    const opened = decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES));
-    return Buffer.concat([opened, decipher.final()]).toString('utf8');
+    try {
+      const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES));
+      decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+      const opened = decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES));
+      return Buffer.concat([opened, decipher.final()]).toString('utf8');
+    } catch (cause) {
+      throw new UnreadableRecord(
+        'the webhook secret is damaged, or was sealed under another SECRET_KEY',
+        cause,
+      );
+    }
   }
 }
 

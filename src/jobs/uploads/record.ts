@@ -8,6 +8,7 @@ import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { RedisLease } from 'soundpost-kit/redis/lease';
+import { readHash, unlessUnreadable, withEdition } from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 
@@ -96,7 +97,14 @@ export async function beginUpload(
   };
   const keys = [recordKey(file), INDEX, countedKey(tenant)];
   const limits = [budget?.uploads ?? '', budget?.bytes ?? ''];
-  const args = [file, expiresAtMs, sizeBytes, ...limits, recordKey(''), ...Object.entries(fields).flat()];
+  const args = [
+    file,
+    expiresAtMs,
+    sizeBytes,
+    ...limits,
+    recordKey(''),
+    ...Object.entries(withEdition(fields)).flat(),
+  ];
   const [limit, retryAfterSeconds = 0] = (await begin.run(redis, keys, args)) as
     | [keyof UploadBudget, number]
     | [];
@@ -106,8 +114,8 @@ export async function beginUpload(
 /** The tenant's current use of its budget. */
 export async function uploadsOf(redis: Redis, tenant: string): Promise<UploadBudget> {
   const files = await redis.zrangebyscore(countedKey(tenant), `(${redisNow()}`, '+inf');
-  const sizes = await Promise.all(files.map((file) => redis.hget(recordKey(file), 'sizeBytes')));
-  return { uploads: files.length, bytes: sizes.reduce((sum, size) => sum + Number(size ?? 0), 0) };
+  const read = await Promise.all(files.map((file) => readRecord(redis, file, StoredUpload)));
+  return { uploads: files.length, bytes: read.reduce((sum, upload) => sum + (upload?.sizeBytes ?? 0), 0) };
 }
 
 const complete = loadScript(new URL('./lua/upload-complete.lua', import.meta.url));
@@ -128,12 +136,18 @@ export async function markUnchecked(redis: Redis, file: string, offset: number |
     : redis.hset(recordKey(file), 'uncheckedFrom', offset));
 }
 
-/** The tenant's upload in any state; undefined alike if unknown, foreign or expired. */
+/** Undefined alike if there is none, or none that can be read. */
+function readRecord<Schema extends z.ZodType>(redis: Redis, file: string, schema: Schema) {
+  return unlessUnreadable(
+    () => readHash(redis, recordKey(file), schema),
+    () => undefined,
+  );
+}
+
+/** The tenant's upload in any state; undefined alike if unknown, foreign, expired or unreadable. */
 export async function readUpload(redis: Redis, tenant: string, file: string): Promise<Upload | undefined> {
-  const parsed = StoredUpload.safeParse(await redis.hgetall(recordKey(file)));
-  return parsed.success && parsed.data.tenant === tenant && parsed.data.expiresAtMs > redisNow()
-    ? { file, ...parsed.data }
-    : undefined;
+  const upload = await readRecord(redis, file, StoredUpload);
+  return upload?.tenant === tenant && upload.expiresAtMs > redisNow() ? { file, ...upload } : undefined;
 }
 
 /** The tenant's complete upload; undefined alike if unknown, foreign, incomplete or expired. */
@@ -218,7 +232,7 @@ export class IncomingStates {
 
   /** Undefined if the upload is not arriving. */
   async read(file: string): Promise<State | undefined> {
-    return StoredState.safeParse(await this.#redis.hgetall(recordKey(file))).data;
+    return readRecord(this.#redis, file, StoredState);
   }
 
   async note(file: string, { multipart, arrivedBytes, tails }: Changes): Promise<void> {

@@ -24,11 +24,11 @@ export class Sealer {
   /** Throws if it was sealed with another key or label, or has changed. */
   open(label: string, sealed: string): string {
     const bytes = Buffer.from(sealed, 'base64');
-    const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES))
-      .setAAD(Buffer.from(label))
-      .setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
-    const opened = decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES));
     try {
+      const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES))
+        .setAAD(Buffer.from(label))
+        .setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+      const opened = decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES));
       return Buffer.concat([opened, decipher.final()]).toString('utf8');
     } catch (cause) {
       throw new SealBroken(`${label} cannot be read: it was encrypted under another SECRET_KEY`, { cause });

@@ -9,6 +9,7 @@ local LARGEST_PRIORITY = 2097151
 local CANCELLED = 'spCancelled' -- own.cancelled in bullmq-internals.ts
 local ATTEMPTS = 'spAttempts' -- own.attempts in bullmq-internals.ts
 local CONFIRMED = 'spConfirmed' -- own.confirmed in bullmq-internals.ts
+local TENANT = 'spTenant' -- own.tenant in bullmq-internals.ts
 local NAMES = 'spNames' -- own.names in bullmq-internals.ts
 -- Only scripts use the fields below. The highest progress written so far:
 local PROGRESS_FLOOR = 'spProgress'

@@ -16,7 +16,7 @@ for at = 7, #ARGV, 2 do
   if not timestamp or dropped then
     all = 0
   else
-    if redis.call('HSET', hash, CONFIRMED, '1', NAMES, names) > 0 then
+    if redis.call('HSET', hash, CONFIRMED, '1', TENANT, tenant, NAMES, names) > 0 then
       promote(queue, id, hash)
       -- A refusal in between has given them up.
       redis.call('SADD', unfinished, id)

@@ -12,7 +12,8 @@ if maxUploads then
   local files = redis.call('ZRANGE', counted, 0, -1, 'WITHSCORES')
   local bytes = size
   for i = 1, #files, 2 do
-    bytes = bytes + tonumber(redis.call('HGET', recordPrefix .. files[i], 'sizeBytes') or '0')
+    local counted = redis.pcall('HGET', recordPrefix .. files[i], 'sizeBytes')
+    bytes = bytes + (type(counted) == 'string' and tonumber(counted) or 0)
   end
   local soonest = math.max(1, math.ceil((tonumber(files[2] or expires) - now) / 1000))
   if #files / 2 >= maxUploads then return {'uploads', soonest} end

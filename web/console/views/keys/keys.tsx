@@ -29,22 +29,31 @@ function useKeys() {
   const [turn, setTurn] = useState(0);
   useEffect(() => {
     const ending = new AbortController();
-    api()
-      .keys.list({ signal: ending.signal })
-      .then(
-        ({ keys: listed }) => {
-          setKeys(listed);
-          setFault('');
-        },
-        (error: unknown) => {
-          if (isAborted(error)) return;
-          if (error instanceof SoundpostError && error.httpStatus === 403) setForbidden(true);
-          else setFault(sentence(error));
-        },
-      );
+    listKeys(ending.signal).then(
+      (listed) => {
+        setKeys(listed);
+        setFault('');
+      },
+      (error: unknown) => {
+        if (isAborted(error)) return;
+        if (error instanceof SoundpostError && error.httpStatus === 403) setForbidden(true);
+        else setFault(sentence(error));
+      },
+    );
     return () => ending.abort();
   }, [turn]);
   return { keys, fault, isForbidden, refresh: () => setTurn((turns) => turns + 1) };
+}
+
+async function listKeys(signal: AbortSignal): Promise<KeyState[]> {
+  const all: KeyState[] = [];
+  let cursor: string | null = null;
+  do {
+    const page = await api().keys.list({ signal, ...(cursor === null ? {} : { cursor }) });
+    all.push(...page.keys);
+    cursor = page.nextCursor;
+  } while (cursor !== null);
+  return all;
 }
 
 function NoAdmin() {
