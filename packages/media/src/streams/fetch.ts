@@ -114,6 +114,7 @@ export async function fetchSegments(
   const failed = new AbortController();
   const signal = AbortSignal.any([context.signal, failed.signal]);
   const fetcher = new SegmentFetcher({ ...context, signal }, segments);
+  let taken = 0;
   const rest = segments.keys();
   const underway: { readonly file: string; readonly fetched: Promise<Stored> }[] = [];
   const fill = (): void => {
@@ -130,6 +131,8 @@ export async function fetchSegments(
     for (fill(); underway.length > 0; fill()) {
       for (const { file, fetched } of underway.splice(0, 1)) {
         const { sizeBytes, ...stored } = await fetched;
+        taken += 1;
+        fetcher.passed(taken, stored);
         await take(stored);
         await rm(file, { force: true });
         await context.makeRoom(-sizeBytes);
@@ -154,8 +157,10 @@ class SegmentFetcher {
   readonly #segments: readonly Segment[];
   /** What was found first of each; undefined: nothing. Those before the ones underway are gone. */
   readonly #found = new Map<number, PromiseWithResolvers<Sound | undefined>>();
-  /** The container of the first that could be read. */
+  /** The container of the first that could be read, once that has been taken. */
   #kind: string | undefined;
+  /** How many have been taken. */
+  #taken = 0;
 
   constructor(context: StreamContext, segments: readonly Segment[]) {
     this.#pieces = new PieceFetcher(context);
@@ -169,7 +174,7 @@ class SegmentFetcher {
     let kept: { readonly sound: Sound; readonly missingSeconds: number } | undefined;
     let sizeBytes: number | undefined;
     const look = async (isWhole: boolean): Promise<void> => {
-      const examined = await this.#examine(segment, file);
+      const examined = await this.#examine(nth, segment, file);
       const sound = isWhole ? examined : { ...examined, isWhole };
       this.#foundOf(nth).resolve(sound);
       const missing = missingSeconds(segment, sound, await this.#around(nth));
@@ -199,11 +204,25 @@ class SegmentFetcher {
     return { segment, file, init, ...kept, sizeBytes: sizeBytes ?? 0 };
   }
 
-  async #examine(segment: Segment, file: string): Promise<Sound> {
+  /** @param taken how many have been taken, with the last of them */
+  passed(taken: number, last: FetchedSegment): void {
+    this.#taken = taken;
+    if ('sound' in last) this.#kind ??= last.sound.kind;
+  }
+
+  async #examine(nth: number, segment: Segment, file: string): Promise<Sound> {
     const sound = await examine(file, () => this.#initOf(segment, 'mov'), this.#reading);
-    this.#kind ??= sound.kind;
-    if (sound.kind === this.#kind) return sound;
-    throw unusable(`a segment of the stream is ${sound.kind}, others are ${this.#kind}`);
+    const kind = (await this.#kindBefore(nth)) ?? sound.kind;
+    if (sound.kind === kind) return sound;
+    throw unusable(`a segment of the stream is ${sound.kind}, others are ${kind}`);
+  }
+
+  async #kindBefore(nth: number): Promise<string | undefined> {
+    for (let earlier = this.#taken; earlier < nth && this.#kind === undefined; earlier += 1) {
+      const sound = await this.#foundOf(earlier).promise;
+      if (sound !== undefined) return sound.kind;
+    }
+    return this.#kind;
   }
 
   /** Once each has an answer: each waits for the first answer of its neighbours alone. */

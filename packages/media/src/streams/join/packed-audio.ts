@@ -1,7 +1,10 @@
 /** Packed audio (RFC 8216 section 3.4): bare frames, after an ID3 tag with each segment's timestamp. */
 import { tagsBytes } from '../segments/examine.ts';
-import { copy, type Joiner, type Output, type Part } from './part.ts';
+import { FrameReader } from '../segments/frames.ts';
+import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
 import { type Stretch, wrapFrames } from './wrap-frames.ts';
+
+const WINDOW_BYTES = 256 * 1024;
 
 /**
  * Drops the tags, which may pass for frames in the middle. Frames have no timestamps that jump; so
@@ -26,9 +29,20 @@ export class PackedAudioJoiner implements Joiner {
     }
     this.#lackSeconds = missingSeconds;
     this.#endSeconds += sound.heldSeconds ?? segment.seconds;
+    const counted = {
+      write: async (bytes: Uint8Array) => {
+        this.#writtenBytes += bytes.length;
+        await output.write(bytes);
+      },
+    };
     const begin = await tagsBytes(file);
-    this.#writtenBytes += sizeBytes - begin;
-    await copy(file, begin, sizeBytes, output);
+    if (sound.isWhole) return copy(file, begin, sizeBytes, counted);
+    // Behind half a frame decoders find no other for a while.
+    const frames = new FrameReader(sound.kind);
+    for (let at = begin; at < sizeBytes; at += WINDOW_BYTES) {
+      const window = await readAt(file, at, Math.min(WINDOW_BYTES, sizeBytes - at));
+      await counted.write(Buffer.concat(Array.from(frames.read(window), ({ bytes }) => bytes)));
+    }
   }
 
   async finish(path: string, makeRoom: (bytes: number) => Promise<void>): Promise<number | undefined> {

@@ -65,8 +65,15 @@ export interface PacketHead {
     /** stream_id (table 2-22). */
     readonly id: number;
     readonly seconds: number;
+    /** Of its whole payload, bytes; undefined where it does not say. */
+    readonly bytes: number | undefined;
     readonly payload: Buffer;
   };
+}
+
+/** In place: a null packet (section 2.4.3.3), which nobody reads. */
+export function blankPacket(packet: Buffer): void {
+  packet.writeUInt16BE(0x1fff, 1);
 }
 
 /** @returns undefined where no packet begins, or where it says itself that it is damaged */
@@ -85,6 +92,7 @@ export function packetHead(packet: Buffer): PacketHead | undefined {
           pes: {
             id: pes[3] ?? 0,
             seconds: stampAt(pes, 9) / TICKS_PER_SECOND,
+            bytes: pes.readUInt16BE(4) === 0 ? undefined : pes.readUInt16BE(4) - 3 - (pes[8] ?? 0),
             payload: pes.subarray(9 + (pes[8] ?? 0)),
           },
         }

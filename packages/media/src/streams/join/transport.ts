@@ -2,6 +2,7 @@
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
 import {
   addToTimestamps,
+  blankPacket,
   earliestSeconds,
   PACKET_BYTES,
   packetsOf,
@@ -46,10 +47,16 @@ export class TransportStreamJoiner implements Joiner {
     const { startSeconds, heldSeconds } = sound;
     if (startSeconds !== undefined && heldSeconds !== undefined)
       this.#endSeconds = startSeconds + heldSeconds + this.#movedTicks / TICKS_PER_SECOND;
-    if (this.#movedTicks === 0) return copy(file, 0, sizeBytes, output);
+    const broken = new Set(sound.broken);
+    if (this.#movedTicks === 0 && broken.size === 0) return copy(file, 0, sizeBytes, output);
     for (let at = 0; at < sizeBytes; at += CHANGED_AT_ONCE) {
       const bytes = await readAt(file, at, Math.min(CHANGED_AT_ONCE, sizeBytes - at));
-      for (const packet of packetsOf(bytes)) addToTimestamps(packet, this.#movedTicks);
+      let packetAt = at;
+      for (const packet of packetsOf(bytes)) {
+        if (broken.has(packetAt)) blankPacket(packet);
+        else addToTimestamps(packet, this.#movedTicks);
+        packetAt += PACKET_BYTES;
+      }
       await output.write(bytes);
     }
   }

@@ -22,6 +22,8 @@ export interface Sound {
   readonly isWhole: boolean;
   /** Pictures: beside whole ones sound may end early, or have gaps. */
   readonly beside: readonly Span[];
+  /** Where packets of a transport stream are that belong to something that is not whole. */
+  readonly broken?: readonly number[];
 }
 
 /** The neighbours of a segment on the same clock, if they are known. */

@@ -19,20 +19,40 @@ interface Stream {
   stamps: number;
   counter: number | undefined;
   heldSeconds: number;
+  /** The PES packet that is being read. */
+  pes: Pes;
+}
+
+interface Pes {
+  /** Where its packets are in the file. */
+  readonly packets: number[];
+  /** Of its payload, still to come; undefined where it does not say. */
+  leftBytes: number | undefined;
+  /** Its frames. */
+  seconds: number;
+  isBroken: boolean;
 }
 
 /** Is given the packets of a segment in order. */
 export class TransportMeter {
   readonly #streams = new Map<number, Stream>();
+  /** Packets of what began before the segment, by their stream. */
+  readonly #loose = new Map<number, number[]>();
+  readonly #broken: number[] = [];
   #isDamaged = false;
+  #at = 0;
 
   /** @param bytes of whole packets */
   read(bytes: Buffer): void {
-    for (const packet of packetsOf(bytes)) this.#packet(packet);
+    for (const packet of packetsOf(bytes)) {
+      this.#packet(packet);
+      this.#at += PACKET_BYTES;
+    }
   }
 
   /** @param sizeBytes of the segment's file */
   sound(sizeBytes: number): Sound {
+    for (const stream of this.#streams.values()) this.#end(stream);
     const spans = [...this.#streams.values()].map(spanOf);
     const sounding = spans.filter((span) => span.isSound && span.heldSeconds > 0);
     const most = sounding.reduce<(typeof spans)[number] | undefined>(
@@ -47,6 +67,7 @@ export class TransportMeter {
       startSeconds: most?.startSeconds,
       isWhole: !this.#isDamaged && sizeBytes % PACKET_BYTES === 0,
       beside: others,
+      broken: this.#broken,
     };
   }
 
@@ -58,28 +79,59 @@ export class TransportMeter {
     }
     const { pid, counter, mayJump, payload, pes } = head;
     const known = this.#streams.get(pid);
-    const isRepeated = known !== undefined && counter !== undefined && counter === known.counter;
-    if (isRepeated || counter === undefined) return;
+    if (counter === undefined || counter === known?.counter) return;
     if (known?.counter !== undefined && !mayJump && counter !== (known.counter + 1) % 16) {
       this.#isDamaged = true;
-      known.frames.forget();
+      known.pes.isBroken = true;
     }
     const stream = known ?? (pes && this.#begin(pid, pes));
-    if (stream === undefined) return;
+    if (stream === undefined) {
+      this.#loose.set(pid, [...(this.#loose.get(pid) ?? []).slice(-MAX_LOOSE), this.#at]);
+      return;
+    }
     stream.counter = counter;
-    if (pes !== undefined) stamp(stream, pes.seconds);
-    if (!stream.isSound) return;
-    for (const { seconds } of stream.frames.read(pes?.payload ?? payload)) stream.heldSeconds += seconds;
+    if (pes !== undefined) {
+      stamp(stream, pes.seconds);
+      this.#end(stream);
+      stream.pes = { packets: [], leftBytes: pes.bytes, seconds: 0, isBroken: false };
+    }
+    if (stream.isSound) take(stream, pes?.payload ?? payload, this.#at);
   }
 
   #begin(pid: number, { id, seconds }: { readonly id: number; readonly seconds: number }): Stream {
     const stream = {
       ...{ isSound: isSound(id), frames: new FrameReader(), startSeconds: seconds },
       ...{ earliest: 0, latest: 0, stamps: 0, counter: undefined, heldSeconds: 0 },
+      pes: { packets: [], leftBytes: undefined, seconds: 0, isBroken: false },
     };
+    if (stream.isSound) this.#broken.push(...(this.#loose.get(pid) ?? []));
     this.#streams.set(pid, stream);
     return stream;
   }
+
+  /** One that is not whole would spoil those behind it: decoders look for the rest of its frame. */
+  #end(stream: Stream): void {
+    const { pes, frames, isSound: sounds } = stream;
+    if (!sounds) return;
+    if (pes.isBroken || (pes.leftBytes ?? 0) > 0) {
+      this.#isDamaged = true;
+      for (const at of pes.packets) this.#broken.push(at);
+      frames.forget();
+    } else {
+      stream.heldSeconds += pes.seconds;
+    }
+    pes.packets.length = 0;
+    pes.seconds = 0;
+  }
+}
+
+/** Packets of a PES packet that began before the segment: 64 KiB. */
+const MAX_LOOSE = 400;
+
+function take({ pes, frames }: Stream, payload: Buffer, at: number): void {
+  pes.packets.push(at);
+  if (pes.leftBytes !== undefined) pes.leftBytes -= payload.length;
+  for (const { seconds } of frames.read(payload)) pes.seconds += seconds;
 }
 
 function stamp(stream: Stream, seconds: number): void {
