@@ -195,6 +195,14 @@ export const webhookFaults: readonly Fault[] = [
     tests: ['test/followups/transcripts/client.test.ts', 'test/worker/transcript.test.ts'],
   },
   {
+    name: 'words-not-asked-for',
+    promise: 'failure.md "The transcriber": an answer without text or segments is a failed try',
+    in: 'readAnswer',
+    search: 'if (text === undefined && segments === undefined)',
+    replace: 'if (parsed.data === undefined)',
+    tests: ['test/followups/transcripts/answer.test.ts', 'test/worker/transcript.test.ts'],
+  },
+  {
     name: 'heard-parts-forgotten',
     promise: 'failure.md "A worker dies while a part is transcribed": those before it are not sent again',
     in: 'turnIn',

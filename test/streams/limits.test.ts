@@ -110,11 +110,11 @@ it('a segment that is nothing but headers ends with its error, without all of th
   box.writeUInt32BE(MIB);
   box.write('ftyp', 4);
   box.write('isom', 8);
-  web.texts.set('headers.mp4', Buffer.concat(Array.from({ length: 40 }, () => box)));
+  web.texts.set('headers.mp4', Buffer.concat(Array.from({ length: 20 }, () => box)));
   web.texts.set('headers.m3u8', playlist('#EXTINF:2,', '/headers.mp4'));
   await expect(extract(around, web.url('headers.m3u8'), { format: 'mp3' })).rejects.toMatchObject({
     code: 'INVALID_VIDEO',
-    details: 'a segment of the stream is no fragmented MP4 that can be read',
+    details: expect.stringContaining('a segment of the stream is no fragmented MP4 that can be read'),
   });
   expect(around.left()).toEqual([]);
 });

@@ -32,7 +32,9 @@ export async function serveStreams(folder: string): Promise<StreamServer> {
     const url = request.url ?? '/';
     requests.push(url);
     if (self.intercept(request, response)) return;
-    const name = decodeURIComponent(url.slice(1).split('?')[0] ?? '');
+    // Who intercepts may have written another.
+    const { url: path = url } = request;
+    const name = decodeURIComponent(path.slice(1).split('?')[0] ?? '');
     const text = texts.get(name);
     const whole =
       text === undefined ? await readFile(join(folder, name)).catch(() => undefined) : Buffer.from(text);

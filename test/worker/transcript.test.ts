@@ -179,11 +179,11 @@ const failed = (details: string) => ({
   },
 });
 
-it('in the last try what fails is told as the reason', async () => {
-  transcriber.answer = (response) => response.end('nonsense');
-  expect(await turn({ last: true })).toMatchObject(
-    failed('the answer of the transcriber is of no use: no JSON'),
-  );
+it('a 200 without words is tried again, and its reason is the error of the last try', async () => {
+  transcriber.answer = (response) => sendJson(response, 200, { error: { message: 'out of memory' } });
+  const error = 'the answer of the transcriber is of no use: neither text nor segments';
+  expect(await turn()).toMatchObject({ outcome: 'retry', error });
+  expect(await turn({ last: true })).toMatchObject(failed(error));
 });
 
 it('a worker that stops gives the turn up, and nothing has happened', async () => {

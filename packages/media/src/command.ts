@@ -80,6 +80,8 @@ export interface CommandInput {
   readonly beginnings?: ReadonlyMap<number, number>;
   /** Whether ffmpeg counts from the earliest stream in use, not of the file; default false. */
   readonly isCountedByUse?: boolean;
+  /** The longest hole in its timestamps that its clock has too; default 0. */
+  readonly longestGapSeconds?: number;
 }
 
 export interface CommandOutput {
@@ -130,15 +132,19 @@ export function inputGuards(demuxer: string, isLate = false): string[] {
  * except of transport and program streams and Ogg: before 6.0 if the offset equals the
  * beginning, hence the microsecond; since then always, from the earliest stream in use.
  */
-function clock({ zeroSeconds, beginnings, isCountedByUse }: CommandInput, used: readonly number[]): string[] {
+function clock(
+  { zeroSeconds, beginnings, isCountedByUse, longestGapSeconds = 0 }: CommandInput,
+  used: readonly number[],
+): string[] {
   if (zeroSeconds === undefined) return [];
   const begin = used.flatMap((stream) => beginnings?.get(stream) ?? []);
-  const last = Math.max(0, ...begin);
+  const last = Math.max(longestGapSeconds, 0, ...begin);
   return [
     ...(isCountedByUse && begin.length > 0
       ? ['-itsoffset', Math.min(...begin).toFixed(6)]
       : ['-seek_timestamp', '1', '-itsoffset', (zeroSeconds + 1e-6).toFixed(6)]),
-    // In the same containers a stream that begins 10 s later than another is taken for a jump.
+    // In the same containers a stream that begins 10 s later than another, or has such a hole, is
+    // taken for a jump.
     ...(last < 10 ? [] : ['-dts_delta_threshold', String(Math.ceil(last) + 1)]),
   ];
 }

@@ -12,6 +12,8 @@ export interface Framing {
   readonly shared?: readonly number[];
   /** 0 where no frame begins. */
   frameBytes(bytes: Uint8Array, at: number): number;
+  /** How long the frame sounds that begins there; only of what HLS sends as packed audio. */
+  frameSeconds?(bytes: Uint8Array, at: number): number;
   /** What a row has to begin with, where frames alone prove too little. */
   begins?(bytes: Uint8Array, at: number): boolean;
 }
@@ -42,6 +44,43 @@ export function mpegFrameBytes(bytes: Uint8Array, at: number): number | undefine
   if (layer === 1) return 4 * (Math.floor((12 * kbps * 1000 * divisor) / rate) + padding);
   const samples = layer === 3 && version !== 3 ? 72 : 144;
   return Math.floor((samples * kbps * 1000 * divisor) / rate) + padding;
+}
+
+/** Samples by layer (ISO/IEC 11172-3 section 2.1), of layer III in 13818-3 half as many. */
+function mpegFrameSeconds(bytes: Uint8Array, at: number): number {
+  const version = (byteAt(bytes, at + 1) >> 3) & 3;
+  const layer = 4 - ((byteAt(bytes, at + 1) >> 1) & 3);
+  const rate = SAMPLE_RATES_V1[(byteAt(bytes, at + 2) >> 2) & 3] ?? Number.POSITIVE_INFINITY;
+  const divisor = version === 3 ? 1 : version === 2 ? 2 : 4;
+  const samples = layer === 1 ? 384 : layer === 3 && version !== 3 ? 576 : 1152;
+  return (samples * divisor) / rate;
+}
+
+/** ISO/IEC 14496-3 table 1.18; a frame has one block or up to four. */
+const AAC_RATES = [
+  ...[96_000, 88_200, 64_000, 48_000, 44_100, 32_000],
+  ...[24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350],
+];
+
+function adtsFrameSeconds(bytes: Uint8Array, at: number): number {
+  const rate = AAC_RATES[bits(bytes, at, 18, 4)] ?? Number.POSITIVE_INFINITY;
+  return (1024 * ((byteAt(bytes, at + 6) & 3) + 1)) / rate;
+}
+
+const AC3_RATES = [48_000, 44_100, 32_000];
+
+function ac3FrameSeconds(bytes: Uint8Array, at: number): number {
+  return 1536 / (AC3_RATES[byteAt(bytes, at + 4) >> 6] ?? Number.POSITIVE_INFINITY);
+}
+
+/** Annex E: only the first independent substream counts; blocks have 256 samples. */
+function eac3FrameSeconds(bytes: Uint8Array, at: number): number {
+  if (byteAt(bytes, at + 5) >> 3 <= 10) return ac3FrameSeconds(bytes, at);
+  if (bits(bytes, at, 16, 2) === 1 || bits(bytes, at, 18, 3) !== 0) return 0;
+  const code = byteAt(bytes, at + 4) >> 6;
+  const next = (byteAt(bytes, at + 4) >> 4) & 3;
+  const rate = AC3_RATES[code === 3 ? next : code] ?? Number.POSITIVE_INFINITY;
+  return code === 3 ? (2 * 6 * 256) / rate : (([1, 2, 3, 6][next] ?? 0) * 256) / rate;
 }
 
 /** ISO/IEC 13818-7: layer is always 0. */
@@ -163,11 +202,33 @@ export const FRAMINGS: readonly Framing[] = [
     // version, layer and sample rate
     shared: [0xff, 0xfe, 0x0c],
     frameBytes: (bytes, at) => mpegFrameBytes(bytes, at) ?? 0,
+    frameSeconds: mpegFrameSeconds,
   },
-  { demuxer: 'aac', first: [0xff], least: 3, shared: [0xff, 0xfe, 0xfd, 0xc0], frameBytes: adtsFrameBytes },
+  {
+    demuxer: 'aac',
+    first: [0xff],
+    least: 3,
+    shared: [0xff, 0xfe, 0xfd, 0xc0],
+    frameBytes: adtsFrameBytes,
+    frameSeconds: adtsFrameSeconds,
+  },
   { demuxer: 'loas', first: [0x56], least: 3, frameBytes: latmFrameBytes },
-  { demuxer: 'ac3', first: [0x0b], least: 3, shared: [0, 0, 0, 0, 0xc0], frameBytes: ac3FrameBytes },
-  { demuxer: 'eac3', first: [0x0b], least: 3, shared: [0, 0, 0, 0, 0xc0], frameBytes: eac3FrameBytes },
+  {
+    demuxer: 'ac3',
+    first: [0x0b],
+    least: 3,
+    shared: [0, 0, 0, 0, 0xc0],
+    frameBytes: ac3FrameBytes,
+    frameSeconds: ac3FrameSeconds,
+  },
+  {
+    demuxer: 'eac3',
+    first: [0x0b],
+    least: 3,
+    shared: [0, 0, 0, 0, 0xc0],
+    frameBytes: eac3FrameBytes,
+    frameSeconds: eac3FrameSeconds,
+  },
   { demuxer: 'dts', first: [0x7f, 0xfe, 0x1f, 0xff, 0x64], least: 2, frameBytes: dtsFrameBytes },
   mlpFraming('truehd', 0xba),
   mlpFraming('mlp', 0xbb),

@@ -74,8 +74,9 @@ function emptyOutputs(error: unknown): EmptyOutputs | undefined {
 
 /** The source as an input of ffmpeg. */
 export function inputOf({ input, probe }: Pick<Job, 'input' | 'probe'>): CommandInput {
-  const { container, zeroSeconds, beginnings, isCountedByUse, isLate } = probe;
-  return { file: input, demuxer: container.demuxer, zeroSeconds, beginnings, isCountedByUse, isLate };
+  const { container, zeroSeconds, beginnings, isCountedByUse, isLate, longestGapSeconds } = probe;
+  const { demuxer } = container;
+  return { file: input, demuxer, zeroSeconds, beginnings, isCountedByUse, isLate, longestGapSeconds };
 }
 
 /** The source, followed by what is decoded instead of it, if anything is. */

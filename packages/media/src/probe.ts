@@ -69,6 +69,8 @@ export interface Probe {
   readonly beginnings: ReadonlyMap<number, number>;
   /** Whether ffmpeg counts from the earliest stream in use, not of the file. */
   readonly isCountedByUse: boolean;
+  /** The longest hole in its timestamps that is none of its clock, if one is known; default 0. */
+  readonly longestGapSeconds?: number;
   /** Best guess for the whole file, for progress and estimates; null if there is none. */
   readonly durationSeconds: number | null;
   readonly tracks: readonly [AudioTrack, ...AudioTrack[]];
@@ -82,7 +84,12 @@ export interface Probe {
 /** What is known of a file from other sources, such as the playlist of a stream. */
 type KnownOfFile =
   /** Where it begins on the source's clock, and how long it is. */
-  | { readonly startSeconds: number; readonly durationSeconds: number }
+  | {
+      readonly startSeconds: number;
+      readonly durationSeconds: number;
+      /** The longest hole that its timestamps have. */
+      readonly longestGapSeconds: number;
+    }
   /** Where its timestamp 0 is on the source's clock. */
   | { readonly zeroSeconds: number };
 
@@ -147,6 +154,7 @@ export async function probe(
       answer.streams.map((stream) => [stream.index, startSeconds + startOffset(stream, answer)]),
     ),
     isCountedByUse: TIMESTAMPS_JUMP.has(container.demuxer) && formatVersion(answer) >= 60,
+    longestGapSeconds: known && 'longestGapSeconds' in known ? known.longestGapSeconds : 0,
     durationSeconds:
       (known && 'durationSeconds' in known ? known.durationSeconds : answer.format.duration) ??
       first.declaredSeconds,

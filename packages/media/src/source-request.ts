@@ -36,6 +36,16 @@ export interface SourceRequest {
   readonly admitStreamRequest?: AdmitStreamRequest | undefined;
 }
 
+/** In the place of what is missing the sound has a gap. */
+export interface MissingSound {
+  /** Of segments that the playlist itself marks as missing (EXT-X-GAP). */
+  readonly markedSeconds: number;
+  /** Segments that were empty, cut off or unreadable in three tries, also those of which a part is there. */
+  readonly segments: number;
+  /** What they lack. */
+  readonly segmentsSeconds: number;
+}
+
 export interface LocalSource {
   readonly path: string;
   /** The server's name for it; `audio` where it has none. */
@@ -45,8 +55,8 @@ export interface LocalSource {
   readonly probe?: Probe;
   /** Whether the wanted track is the only audio in it: one rendition of a stream. */
   readonly isTrack?: boolean;
-  /** What the stream's playlist says is lost (EXT-X-GAP), if anything is. */
-  readonly missingSeconds?: number;
+  /** What of a stream's sound is not there, if anything is. */
+  readonly missing?: MissingSound;
   /** Names of the transcripts whose track is in another rendition of the stream. */
   readonly elsewhere?: readonly string[];
 }

@@ -1,5 +1,6 @@
 /** Fetches a source to a local file: whole, only the parts of its audio, or a stream's segments. */
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Probe, probe } from './probe.ts';
 import type { LocalSource, SourceRequest } from './source-request.ts';
 import { type StreamKind, streamKindOf } from './streams/detect.ts';
@@ -10,15 +11,28 @@ import { type StreamKind, streamKindOf } from './streams/detect.ts';
  * names an address that is not allowed; the signal's reason
  */
 export async function fetchSource(request: SourceRequest): Promise<LocalSource> {
-  const source = await downloadFile(request.url, request);
+  return openIfStream(await downloadFile(request.url, request), request, 1);
+}
+
+async function openIfStream(
+  source: DownloadedFile,
+  request: SourceRequest,
+  tried: number,
+): Promise<LocalSource> {
   const kind = source.probe === undefined ? await streamKindOf(source.path) : undefined;
-  return kind === undefined ? source : await openStream({ ...source, kind }, request);
+  return kind === undefined ? source : await openStream({ ...source, kind }, request, tried);
 }
 
 interface DownloadedFile extends LocalSource {
   /** Its address after redirects. */
   readonly url: string;
+  /** Whether the server did not say where it ends: a lost connection ends it, too. Default it did. */
+  readonly isOpenEnded?: boolean;
 }
+
+/** Times that a playlist or manifest is downloaded if it was cut off. */
+const TRIES = 3;
+const BACKOFF_MS = 1_000;
 
 /** @param minBytes below this size no parts are fetched, but the whole */
 async function downloadFile(url: string, request: SourceRequest, minBytes?: number): Promise<DownloadedFile> {
@@ -43,16 +57,28 @@ async function downloadFile(url: string, request: SourceRequest, minBytes?: numb
   onFetched?.({ size: sizeBytes, fetched: partBytes ?? sizeBytes });
   logger?.debug({ sizeBytes, partBytes }, 'source downloaded');
   const name = filename ?? 'audio';
-  return { path, name, sizeBytes, url: downloaded.url, ...(probed === null ? {} : { probe: probed }) };
+  const { url: address, isOpenEnded } = downloaded;
+  return { path, name, sizeBytes, url: address, isOpenEnded, ...(probed === null ? {} : { probe: probed }) };
 }
 
 async function openStream(
   playlist: DownloadedFile & { readonly kind: StreamKind },
   request: SourceRequest,
+  tried: number,
 ): Promise<LocalSource> {
+  const { CutOff } = await import('./streams/presentation.ts');
   const { fetchStream } = await import('./stream-source.ts');
   const { path, name } = playlist;
-  const stream = await fetchStream(playlist, request);
+  const stream = await fetchStream(playlist, request).catch(async (error) => {
+    if (!(error instanceof CutOff) || tried >= TRIES) throw error;
+    await sleep(BACKOFF_MS * 2 ** (tried - 1), undefined, { signal: request.signal });
+    return undefined;
+  });
+  if (stream === undefined) {
+    const again = await downloadFile(request.url, request);
+    // What comes now may be another one, or none.
+    return openIfStream(again, request, tried + 1);
+  }
   if (!('fileUrl' in stream)) return { ...stream, path, name };
   const { fileUrl, zeroSeconds, isTrack, elsewhere } = stream;
   // Whole, since parts may be many requests.

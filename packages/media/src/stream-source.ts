@@ -12,8 +12,9 @@ import type { Described } from './streams/description.ts';
 import type { StreamKind } from './streams/detect.ts';
 import { fetchSegments, requirePlaylistSize, type StreamContext } from './streams/fetch.ts';
 import { JoinedFile } from './streams/join/join.ts';
+import { Losses } from './streams/losses.ts';
 import { openStream } from './streams/open.ts';
-import type { Presentation } from './streams/presentation.ts';
+import type { Presentation, Segment } from './streams/presentation.ts';
 import { CLOCK_TOLERANCE_SECONDS } from './timeline.ts';
 
 interface Playlist {
@@ -22,6 +23,8 @@ interface Playlist {
   readonly path: string;
   /** Its address. */
   readonly url: string;
+  /** Whether its server did not say where it ends: a lost connection ends it, too. Default it did. */
+  readonly isOpenEnded?: boolean;
 }
 
 type Asked = Parameters<Admit>[0];
@@ -68,9 +71,9 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
           return fetch({ ...piece, admit }, take);
         },
       };
-      const { kind, url } = playlist;
+      const { kind, url, isOpenEnded } = playlist;
       const asked = outputs.length === 0 ? [undefined] : outputs.map(({ track }) => track);
-      const { content, isTrack, held } = await openStream({ kind, url, bytes, asked }, stream);
+      const { content, isTrack, held } = await openStream({ kind, url, bytes, isOpenEnded, asked }, stream);
       const fetched = { isTrack, elsewhere: transcriptsElsewhere(outputs, held) };
       if ('fileUrl' in content) {
         requireTls(content.fileUrl, playlist);
@@ -123,33 +126,39 @@ async function joinSegments(
   path: string,
   stream: StreamContext,
   { tools, maxInputBytes, maxAudioSeconds, signal, onProgress, onFetched, logger }: SourceRequest,
-): Promise<Pick<LocalSource, 'sizeBytes' | 'missingSeconds'> & { probe: Probe }> {
+): Promise<Pick<LocalSource, 'sizeBytes' | 'missing'> & { probe: Probe }> {
   const { segments } = presentation;
   const durationSeconds = secondsOf(segments);
   if (durationSeconds > maxAudioSeconds + 1)
     throw new MediaFailure('INVALID_VIDEO', `the audio is longer than ${maxAudioSeconds} s`);
   const joined = await JoinedFile.open(path, stream.makeRoom);
+  const losses = new Losses(presentation);
   try {
     let doneSeconds = 0;
-    await fetchSegments(stream, segments, async (segment, file, init) => {
-      await joined.append({ segment, init, reading: stream.reading }, file);
-      if (joined.sizeBytes > maxInputBytes) throw tooLarge();
-      doneSeconds += secondsOf([segment]);
+    await fetchSegments(stream, segments, async (fetched) => {
+      doneSeconds += secondsOf([fetched.segment]);
       onProgress?.(durationSeconds > 0 ? doneSeconds / durationSeconds : 0);
+      const segment = losses.take(fetched);
+      if ('failure' in fetched) return;
+      const { file, ...part } = fetched;
+      await joined.append({ ...part, segment, reading: stream.reading }, file);
+      if (joined.sizeBytes > maxInputBytes) throw tooLarge();
     });
+    losses.requireSound();
+    await joined.finish();
   } finally {
     await joined.close();
   }
   const { sizeBytes } = joined;
-  const startSeconds = startOf(presentation, joined);
+  const startSeconds = startOf(losses.first, presentation, joined);
   onFetched?.({ size: sizeBytes, fetched: sizeBytes });
-  logger?.debug({ segments: segments.length, sizeBytes, startSeconds }, 'stream joined');
-  const known = { startSeconds, durationSeconds };
-  const missingSeconds = segments.reduce((sum, { gapSeconds = 0 }) => sum + gapSeconds, 0);
+  const { missing, longestGapSeconds } = losses;
+  logger?.debug({ segments: segments.length, sizeBytes, startSeconds, missing }, 'stream joined');
+  const known = { startSeconds, durationSeconds, longestGapSeconds };
   return {
     sizeBytes,
     probe: await probe(tools, path, { signal, known }),
-    ...(missingSeconds > 0 ? { missingSeconds } : {}),
+    ...(missing === undefined ? {} : { missing }),
   };
 }
 
@@ -157,8 +166,12 @@ function secondsOf(segments: Presentation['segments']): number {
   return segments.reduce((sum, { seconds, gapSeconds = 0 }) => sum + gapSeconds + seconds, 0);
 }
 
-function startOf({ segments, picturesSeconds }: Presentation, { startSeconds }: JoinedFile): number {
-  const [first] = segments;
+/** @param first the one that the joined file begins with */
+function startOf(
+  first: Segment | undefined,
+  { picturesSeconds }: Presentation,
+  { startSeconds }: JoinedFile,
+): number {
   const isPlaced =
     first?.mediaZeroSeconds !== undefined && startSeconds < (picturesSeconds ?? Number.POSITIVE_INFINITY);
   const seconds = isPlaced ? startSeconds : (first?.gapSeconds ?? 0);

@@ -10,6 +10,7 @@ import {
   get,
   headerOf,
   isOfVersion,
+  isOpenEnded,
   limitedBody,
   type Route,
   refuseEncoded,
@@ -78,6 +79,8 @@ export interface Downloaded {
   readonly filename: string | undefined;
   /** The URL after redirects. */
   readonly url: string;
+  /** Whether the server did not say where it ends: a lost connection ends it, too. Default it did. */
+  readonly isOpenEnded?: boolean;
 }
 
 /** The bytes on disk, and what is known of the whole file. */
@@ -126,6 +129,7 @@ export async function download(
       contentType: headerOf(answer.headers, 'content-type'),
       filename: sourceName(headerOf(answer.headers, 'content-disposition'), new URL(options.url), answer.url),
       url: answer.url.href,
+      isOpenEnded: transfer.totalBytes === undefined && isOpenEnded(answer.headers),
     };
   } catch (error) {
     await file.close().catch(() => {}); // The first error matters more.

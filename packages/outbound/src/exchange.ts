@@ -121,6 +121,11 @@ export function headerOf(headers: IncomingHttpHeaders, name: string): string | u
   return Array.isArray(value) ? value[0] : value;
 }
 
+/** Whether the answer does not say where its body ends: a lost connection ends it, too. */
+export function isOpenEnded(headers: IncomingHttpHeaders): boolean {
+  return headers['content-length'] === undefined && headers['transfer-encoding'] === undefined;
+}
+
 export function isEncoded(headers: IncomingHttpHeaders): boolean {
   return !['', 'identity'].includes(headerOf(headers, 'content-encoding')?.toLowerCase() ?? '');
 }

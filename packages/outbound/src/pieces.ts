@@ -11,6 +11,7 @@ import {
   contentRangeOf,
   discard,
   get,
+  isOpenEnded,
   limitedBody,
   type Route,
   refuseEncoded,
@@ -33,6 +34,8 @@ interface PieceRequest {
 interface PieceAnswer {
   /** The URL after redirects. */
   readonly url: string;
+  /** Whether the server did not say where it ends: a lost connection ends it, too. Default it did. */
+  readonly isOpenEnded?: boolean;
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
@@ -75,7 +78,8 @@ export async function fetchPieces<T>(
       try {
         requirePiece(answer, span);
         const body = limitedBody(answer.body, { ...limits, maxBytes: request.maxBytes }, signal);
-        return await take({ url: answer.url.href, bytes: counted(whole(body, span)) });
+        const bytes = counted(whole(body, span));
+        return await take({ url: answer.url.href, isOpenEnded: isOpenEnded(answer.headers), bytes });
       } finally {
         discard(answer.body);
       }

@@ -17,11 +17,12 @@ const WINDOW_SECONDS = 30;
 
 const Answer = z.object({
   language: z.string().max(64).optional().catch(undefined),
-  text: z.string().optional().catch(undefined),
+  text: z.string().optional(),
   segments: z
     .array(z.object({ start: z.number(), end: z.number(), text: z.string().max(LONGEST_TEXT) }))
     .max(MOST_SEGMENTS)
     .optional(),
+  error: z.unknown().optional(),
 });
 
 /** What was said and when, seconds. */
@@ -56,16 +57,22 @@ export function readAnswer(body: string, partSeconds: number): PartHeard {
     const [issue] = parsed.error.issues;
     throw new NonsenseAnswer(`no verbose_json: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
   }
-  const { language, text = '', segments } = parsed.data;
-  if (segments === undefined && clean(text) !== '') {
-    throw new NonsenseAnswer('words without times: the model has to know verbose_json');
-  }
+  const { language, text, segments, error } = parsed.data;
+  if (text === undefined && segments === undefined) throw new NonsenseAnswer('neither text nor segments');
   const length = (segments ?? []).reduce((sum, segment) => sum + segment.text.length, 0);
   if (length > MOST_TEXT) throw new NonsenseAnswer(`more than ${MOST_TEXT} characters of a part`);
-  const heard = (segments ?? []).map((segment) => within(segment, partSeconds));
+  const heard = (segments ?? [])
+    .map((segment) => within(segment, partSeconds))
+    .filter((segment) => segment.text !== '');
+  if (heard.length === 0) {
+    // Only silence has neither.
+    if (clean(text ?? '') !== '')
+      throw new NonsenseAnswer('words without times: the model has to know verbose_json');
+    if (error != null) throw new NonsenseAnswer('an error instead of words');
+  }
   return {
     language: languageOf(language),
-    segments: heard.filter((segment) => segment.text !== '').sort((one, other) => one.start - other.start),
+    segments: heard.sort((one, other) => one.start - other.start),
   };
 }
 

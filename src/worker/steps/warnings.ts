@@ -1,4 +1,5 @@
 /** What a caller should know of a job that completed nevertheless (decisions A4). */
+import type { MissingSound } from 'soundpost-media/source-request';
 import type { ExtractResult } from '../../jobs/payloads.ts';
 import type { ExtractedAudio } from './extract.ts';
 
@@ -11,11 +12,10 @@ const LEAST_FILLED_SECONDS = 1;
 export function warningsOf(extracted: ExtractedAudio): Warning[] {
   const { outputs, extraction, video } = extracted;
   const { files, voice, truncated } = extraction;
-  const { missingSeconds = 0 } = video;
   const ofVoice = voice?.warnings.filter((code) => !files[0]?.warnings.includes(code)) ?? [];
   return [
     ...(truncated === null ? [] : [{ code: 'TRUNCATED' as const, message: truncated }]),
-    ...(missingSeconds === 0 ? [] : [segmentsMissing(missingSeconds)]),
+    ...(video.missing === undefined ? [] : [segmentsMissing(video.missing)]),
     ...files.flatMap((file, nth) =>
       ofFile(file, extracted).map((warning) => {
         const { name } = outputs[nth] ?? {};
@@ -54,7 +54,10 @@ function gapsFilled(seconds: number): Warning {
   return { code: 'GAPS_FILLED', message, seconds };
 }
 
-function segmentsMissing(seconds: number): Warning {
-  const message = `The stream's playlist marks segments as missing, ${seconds.toFixed(1)} s in all.`;
-  return { code: 'SEGMENTS_MISSING', message, seconds };
+function segmentsMissing({ markedSeconds, segments, segmentsSeconds }: MissingSound): Warning {
+  const marked = `The stream's playlist marks segments as missing, ${markedSeconds.toFixed(1)} s in all.`;
+  const them = segments === 1 ? '1 segment was' : `${segments} segments were`;
+  const broken = `${them} empty, cut off or unreadable in three tries: ${segmentsSeconds.toFixed(2)} s of the stream's sound are missing.`;
+  const message = [...(markedSeconds > 0 ? [marked] : []), ...(segments > 0 ? [broken] : [])].join(' ');
+  return { code: 'SEGMENTS_MISSING', message, seconds: markedSeconds + segmentsSeconds };
 }

@@ -56,6 +56,7 @@ test.for([
 test('no speech is no error, with segments or without', () => {
   expect(readAnswer(body({ text: '', segments: [] }), 10).segments).toEqual([]);
   expect(readAnswer(body({ text: ' ' }), 10).segments).toEqual([]);
+  expect(readAnswer(body({ text: '', error: null }), 10).segments).toEqual([]);
 });
 
 test.for([
@@ -63,7 +64,17 @@ test.for([
   ['nothing', ''],
   ['a list', '[]'],
   ['null', 'null'],
+  ['neither text nor segments', '{}'],
+  ['an error instead of words', body({ error: { message: 'out of memory' } })],
+  ['a language and a length alone', body({ language: 'en', duration: 10 })],
+  ['a text that is none', body({ text: null })],
+  ['a text that is a list, beside segments', body({ text: ['words'], segments: [segment(0, 1)] })],
   ['words without times', body({ text: 'words' })],
+  ['words beside an empty list of segments', body({ text: 'words', segments: [] })],
+  ['words beside segments without any', body({ text: 'words', segments: [segment(0, 1, ' ')] })],
+  ['an error beside no words', body({ text: '', segments: [], error: 'busy' })],
+  ['segments without times', body({ text: 'words', segments: [{ text: 'words' }] })],
+  ['segments without text', body({ segments: [{ start: 0, end: 1 }] })],
   ['segments that are no list', body({ segments: {} })],
   ['a time that is a text', body({ segments: [{ start: '0', end: '1', text: 'a' }] })],
   ['a time that is none', '{"segments":[{"start":1e999,"end":2,"text":"a"}]}'],

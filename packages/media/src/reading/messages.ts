@@ -2,6 +2,7 @@
 import { MediaFailure } from '../failure.ts';
 import { UnsupportedLayout } from '../sparse/mp4/boxes.ts';
 import type { ByteSource } from '../sparse/mp4/top-level.ts';
+import { CutOff } from '../streams/presentation.ts';
 import type { tasks } from './tasks.ts';
 
 export type Kind = keyof typeof tasks;
@@ -53,12 +54,13 @@ export function failureOf(error: unknown): Failure {
     return { name: 'MediaFailure', code, details };
   }
   const { name, message } = error instanceof Error ? error : new Error(String(error));
-  return { name, message };
+  return { name: error instanceof CutOff ? 'CutOff' : name, message };
 }
 
 export function errorOf(failure: Failure): Error {
   if ('code' in failure) return new MediaFailure(failure.code, failure.details);
   const { name, message } = failure;
+  if (name === 'CutOff') return new CutOff(message);
   if (name === 'UnsupportedLayout') return new UnsupportedLayout(message);
   return name === 'RangeError' ? new RangeError(message) : new Error(`${name}: ${message}`);
 }

@@ -16,7 +16,7 @@ export const tasks = {
     return (await import('../streams/description.ts')).readDescription(input);
   },
   /** A playlist that one of another kind leads to. */
-  async playlist(input: Pick<Description, 'bytes' | 'url'>) {
+  async playlist(input: Pick<Description, 'bytes' | 'url' | 'isOpenEnded'>) {
     return (await import('../streams/description.ts')).readPlaylist(input);
   },
   /** The header of fMP4. */

@@ -15,6 +15,8 @@ export interface Description {
   readonly bytes: Uint8Array;
   /** Its address. */
   readonly url: string;
+  /** Whether its server did not say where it ends: a lost connection ends it, too. Default it did. */
+  readonly isOpenEnded?: boolean;
   /** Of each output; the rendition of the first is fetched. */
   readonly asked: readonly AskedTrack[];
 }
@@ -34,10 +36,17 @@ interface Choice {
   open(): Described['opened'];
 }
 
-/** @throws {MediaFailure} when it cannot be read, or has nothing for the first output */
-export async function readDescription({ kind, bytes, url, asked }: Description): Promise<Described> {
+/** @throws {MediaFailure} when it cannot be read, or has nothing for the first output; {CutOff} */
+export async function readDescription({
+  kind,
+  bytes,
+  url,
+  isOpenEnded,
+  asked,
+}: Description): Promise<Described> {
   const text = Buffer.from(bytes).toString('utf8');
-  const choose = kind === 'dash' ? await chooserOfManifest(text, url) : chooserOfPlaylist(text, url);
+  const choose =
+    kind === 'dash' ? await chooserOfManifest(text, url) : chooserOfPlaylist(text, url, isOpenEnded);
   const first = choose(asked[0]);
   const known = new Map<AskedTrack, Described['held'][number]>([[asked[0], true]]);
   for (const other of asked) if (!known.has(other)) known.set(other, isHeld(choose, first, other));
@@ -64,9 +73,10 @@ async function chooserOfManifest(text: string, url: string): Promise<(asked: Ask
   return readManifest(text, url);
 }
 
-function chooserOfPlaylist(text: string, url: string): (asked: AskedTrack) => Choice {
+function chooserOfPlaylist(text: string, url: string, isOpenEnded = false): (asked: AskedTrack) => Choice {
   if (!tagsOf(text).has('EXT-X-STREAM-INF')) {
-    return () => ({ parts: [], open: () => ({ content: parseMedia(text, url), isTrack: false }) });
+    const content = () => parseMedia(text, url, isOpenEnded);
+    return () => ({ parts: [], open: () => ({ content: content(), isTrack: false }) });
   }
   const choose = readMaster(text, url);
   return (asked) => {
@@ -79,6 +89,7 @@ function chooserOfPlaylist(text: string, url: string): (asked: AskedTrack) => Ch
 export function readPlaylist({
   bytes,
   url,
-}: Pick<Description, 'bytes' | 'url'>): ReturnType<typeof parseMedia> {
-  return parseMedia(Buffer.from(bytes).toString('utf8'), url);
+  isOpenEnded,
+}: Pick<Description, 'bytes' | 'url' | 'isOpenEnded'>): ReturnType<typeof parseMedia> {
+  return parseMedia(Buffer.from(bytes).toString('utf8'), url, isOpenEnded);
 }

@@ -2,8 +2,10 @@
 import { createDecipheriv, type Decipheriv } from 'node:crypto';
 import { open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { OutboundFailed } from 'soundpost-outbound/errors';
+import { MediaFailure } from '../failure.ts';
 import { type Reading, readApart } from '../reading/reader.ts';
-import { needsHeader } from './join/join.ts';
+import { asAsked, NotAsAsked, orItsFailure } from './not-as-asked.ts';
 import {
   MAX_INIT_BYTES,
   type Piece,
@@ -12,6 +14,8 @@ import {
   type Segment,
   unusable,
 } from './presentation.ts';
+import { examine, PACKED, requireInit } from './segments/examine.ts';
+import { missingSeconds, type Neighbours, type Sound } from './segments/sound.ts';
 
 /** Requests through the guard, within limits, with retries: packages/outbound/src/pieces.ts. */
 type FetchPiece = <T>(
@@ -20,7 +24,12 @@ type FetchPiece = <T>(
     readonly signal: AbortSignal;
     readonly isSegment?: boolean;
   },
-  take: (answer: { readonly url: string; readonly bytes: AsyncIterable<Uint8Array> }) => Promise<T>,
+  take: (answer: {
+    readonly url: string;
+    /** Whether the server did not say where it ends; default it did. */
+    readonly isOpenEnded?: boolean;
+    readonly bytes: AsyncIterable<Uint8Array>;
+  }) => Promise<T>,
 ) => Promise<T>;
 
 export interface StreamContext {
@@ -46,25 +55,31 @@ const KEY_BYTES = 16;
 /** Half as many as for parts of a file: each segment stays on disk until earlier ones are done. */
 const SEGMENTS_AT_ONCE = 8;
 
-/** The segments of a media playlist. @throws {MediaFailure}; as {@link FetchPiece} */
-export async function fetchPlaylist(
-  { fetch, signal, reading }: StreamContext,
-  url: string,
-): Promise<Presentation> {
-  const playlist = await fetch({ url, maxBytes: MAX_PLAYLIST_BYTES, signal }, async (answer) => ({
-    url: answer.url,
-    bytes: await allOf(answer.bytes),
-  }));
-  return readApart('playlist', playlist, playlist.bytes.length, reading);
+/** The segments of a media playlist. @throws {MediaFailure}; {CutOff}; as {@link FetchPiece} */
+export function fetchPlaylist({ fetch, signal, reading }: StreamContext, url: string): Promise<Presentation> {
+  return fetch({ url, maxBytes: MAX_PLAYLIST_BYTES, signal }, async (answer) => {
+    const playlist = { ...answer, bytes: await allOf(answer.bytes) };
+    return readApart('playlist', playlist, playlist.bytes.length, reading);
+  });
 }
 
-/** What is small enough to be held in memory. @throws as {@link FetchPiece} */
+/**
+ * What is small enough to be held in memory.
+ * @param check throws a MediaFailure where the bytes cannot be what was asked for
+ * @throws as {@link FetchPiece}
+ */
 export function fetchBytes(
   { fetch, signal }: StreamContext,
   resource: Resource,
   maxBytes: number,
+  check: (bytes: Buffer) => void = () => {},
 ): Promise<Buffer> {
-  return fetch({ ...resource, maxBytes, signal }, ({ bytes }) => allOf(bytes));
+  const fetched = fetch({ ...resource, maxBytes, signal }, async (answer) => {
+    const bytes = await allOf(answer.bytes);
+    await asAsked(() => check(bytes));
+    return bytes;
+  });
+  return orItsFailure(fetched);
 }
 
 /** @throws {MediaFailure} when it is longer than any playlist */
@@ -73,45 +88,53 @@ export function requirePlaylistSize(sizeBytes: number): void {
     throw unusable(`the playlist is larger than ${MAX_PLAYLIST_BYTES} bytes`);
 }
 
+/** A segment that has arrived, or why it has not. */
+export type FetchedSegment = { readonly segment: Segment } & (
+  | {
+      readonly file: string;
+      readonly init: Uint8Array | undefined;
+      readonly sound: Sound;
+      /** How much of its sound is not there, after all tries. */
+      readonly missingSeconds: number;
+    }
+  /** In each try it was empty, cut off or unreadable. */
+  | { readonly failure: Error }
+);
+
 /**
- * @param take gets each segment as a file of its own, decrypted, with its init section if segments
- * of its container need one; the file is removed afterwards
- * @throws as {@link FetchPiece}; {MediaFailure} for an invalid key or content; what `take` throws
+ * @param take gets each segment in order: as a file of its own, decrypted, with its init section if
+ * segments of its container need one; the file is removed afterwards
+ * @throws as {@link FetchPiece}; {MediaFailure} for an invalid key or header; what `take` throws
  */
 export async function fetchSegments(
   context: StreamContext,
   segments: readonly Segment[],
-  take: (segment: Segment, file: string, init: Uint8Array | undefined) => Promise<void>,
+  take: (fetched: FetchedSegment) => Promise<void>,
 ): Promise<void> {
   const failed = new AbortController();
   const signal = AbortSignal.any([context.signal, failed.signal]);
-  const pieces = new PieceFetcher({ ...context, signal });
-  const rest = segments.entries();
-  const underway: Underway[] = [];
-  // The first segment with content decides, so that no header is fetched in vain.
-  let needsInit: Promise<boolean | undefined> = Promise.resolve(undefined);
+  const fetcher = new SegmentFetcher({ ...context, signal }, segments);
+  let taken = 0;
+  const rest = segments.keys();
+  const underway: { readonly file: string; readonly fetched: Promise<Stored> }[] = [];
   const fill = (): void => {
     while (underway.length < SEGMENTS_AT_ONCE) {
-      const { value, done } = rest.next();
+      const { value: nth, done } = rest.next();
       if (done) return;
-      const [nth, segment] = value;
       const file = join(context.folder, String(nth));
-      const stored = pieces.toFile(segment, file);
-      needsInit = needsInit.then((known) => known ?? stored.then(() => needsHeader(file)));
-      const init = needsInit.then((isNeeded) => (isNeeded ? pieces.init(segment.init) : undefined));
-      const parts = [init, stored] as const;
-      // Both have ended when one fails, so that no more is written.
-      const fetched = Promise.allSettled(parts).then(() => Promise.all(parts));
+      const fetched = fetcher.fetch(nth, file);
       fetched.catch(() => {}); // It is waited for in its turn.
-      underway.push({ segment, file, fetched });
+      underway.push({ file, fetched });
     }
   };
   try {
     for (fill(); underway.length > 0; fill()) {
-      for (const { segment, file, fetched } of underway.splice(0, 1)) {
-        const [init, sizeBytes] = await fetched;
-        await take(segment, file, await pieces.bytesOf(init));
-        await rm(file);
+      for (const { file, fetched } of underway.splice(0, 1)) {
+        const { sizeBytes, ...stored } = await fetched;
+        taken += 1;
+        fetcher.passed(taken, stored);
+        await take(stored);
+        await rm(file, { force: true });
         await context.makeRoom(-sizeBytes);
       }
     }
@@ -124,11 +147,116 @@ export async function fetchSegments(
   }
 }
 
-interface Underway {
-  readonly segment: Segment;
-  readonly file: string;
-  /** The file of its init section, and the size of its own. */
-  readonly fetched: Promise<readonly [init: string | undefined, sizeBytes: number]>;
+/** With the size of its file, bytes. */
+type Stored = FetchedSegment & { readonly sizeBytes: number };
+
+/** Asks for a segment until its answer is whole: beside those before and after it, too. */
+class SegmentFetcher {
+  readonly #pieces: PieceFetcher;
+  readonly #reading: Reading;
+  readonly #segments: readonly Segment[];
+  /** What was found first of each; undefined: nothing. Those before the ones underway are gone. */
+  readonly #found = new Map<number, PromiseWithResolvers<Sound | undefined>>();
+  /** The container of the first that could be read, once that has been taken. */
+  #kind: string | undefined;
+  /** How many have been taken. */
+  #taken = 0;
+
+  constructor(context: StreamContext, segments: readonly Segment[]) {
+    this.#pieces = new PieceFetcher(context);
+    this.#reading = context.reading;
+    this.#segments = segments;
+  }
+
+  async fetch(nth: number, file: string): Promise<Stored> {
+    const [segment] = this.#segments.slice(nth, nth + 1);
+    if (segment === undefined) throw new Error('no such segment');
+    let kept: { readonly sound: Sound; readonly missingSeconds: number } | undefined;
+    let sizeBytes: number | undefined;
+    const look = async (isWhole: boolean): Promise<void> => {
+      const examined = await this.#examine(nth, segment, file);
+      const sound = isWhole ? examined : { ...examined, isWhole };
+      this.#foundOf(nth).resolve(sound);
+      const missing = missingSeconds(segment, sound, await this.#around(nth));
+      kept = { sound, missingSeconds: missing };
+      if (missing > 0) throw unusable(`a segment of the stream lacks ${missing.toFixed(2)} s of its sound`);
+    };
+    try {
+      await this.#pieces.toFile(segment, file, {
+        look: (isWhole) => asAsked(() => look(isWhole)),
+        onSize(bytes) {
+          if (bytes === 0) kept = undefined;
+          sizeBytes = bytes;
+        },
+      });
+    } catch (error) {
+      if (error instanceof NotAsAsked && !error.retryable) throw error.failure;
+      const isLie = error instanceof NotAsAsked || (isCutOff(error) && sizeBytes !== undefined);
+      if (!isLie) throw error;
+      const failure = error instanceof NotAsAsked ? error.failure : error;
+      if (kept === undefined) return { segment, sizeBytes: sizeBytes ?? 0, failure };
+    } finally {
+      this.#foundOf(nth).resolve(undefined);
+      this.#found.delete(nth - 2 * SEGMENTS_AT_ONCE);
+    }
+    if (kept === undefined) throw new Error('a segment that nobody has looked at');
+    const init = await orItsFailure(this.#initOf(segment, kept.sound.kind));
+    return { segment, file, init, ...kept, sizeBytes: sizeBytes ?? 0 };
+  }
+
+  /** @param taken how many have been taken, with the last of them */
+  passed(taken: number, last: FetchedSegment): void {
+    this.#taken = taken;
+    if ('sound' in last) this.#kind ??= last.sound.kind;
+  }
+
+  async #examine(nth: number, segment: Segment, file: string): Promise<Sound> {
+    const sound = await examine(file, () => this.#initOf(segment, 'mov'), this.#reading);
+    const kind = (await this.#kindBefore(nth)) ?? sound.kind;
+    if (sound.kind === kind) return sound;
+    throw unusable(`a segment of the stream is ${sound.kind}, others are ${kind}`);
+  }
+
+  async #kindBefore(nth: number): Promise<string | undefined> {
+    for (let earlier = this.#taken; earlier < nth && this.#kind === undefined; earlier += 1) {
+      const sound = await this.#foundOf(earlier).promise;
+      if (sound !== undefined) return sound.kind;
+    }
+    return this.#kind;
+  }
+
+  /** Once each has an answer: each waits for the first answer of its neighbours alone. */
+  async #around(nth: number): Promise<Neighbours> {
+    const [here, next] = this.#segments.slice(nth, nth + 2);
+    const isApart = (segment: Segment): boolean => segment.breaksClock || (segment.gapSeconds ?? 0) > 0;
+    const [before, after] = await Promise.all([
+      here === undefined || nth === 0 || isApart(here) ? undefined : this.#foundOf(nth - 1).promise,
+      next === undefined || isApart(next) ? undefined : this.#foundOf(nth + 1).promise,
+    ]);
+    return { before, after };
+  }
+
+  #foundOf(nth: number): PromiseWithResolvers<Sound | undefined> {
+    const known = this.#found.get(nth) ?? Promise.withResolvers<Sound | undefined>();
+    this.#found.set(nth, known);
+    return known;
+  }
+
+  /** So that no header is fetched in vain. */
+  async #initOf({ init }: Segment, kind: string): Promise<Uint8Array | undefined> {
+    if (kind === 'mpegts' || PACKED.includes(kind)) return undefined;
+    try {
+      return await this.#pieces.bytesOf(await this.#pieces.init(init));
+    } catch (error) {
+      // Another answer for the segment would not help.
+      throw error instanceof MediaFailure ? new NotAsAsked(error, { isFinal: true }) : error;
+    }
+  }
+}
+
+/** Also of what a byte range should hold. */
+function isCutOff(error: unknown): error is OutboundFailed {
+  return error instanceof OutboundFailed && error.kind === 'reset';
 }
 
 class PieceFetcher {
@@ -150,9 +278,13 @@ class PieceFetcher {
     const known = this.#inits.get(name);
     if (known !== undefined) return known;
     const file = join(this.#context.folder, `init-${this.#inits.size}`);
-    const stored = this.toFile(piece, file, MAX_INIT_BYTES).then(() => file);
-    this.#inits.set(name, stored);
-    return stored;
+    const look = () => asAsked(() => requireInit(file));
+    const stored = orItsFailure(this.toFile(piece, file, { look, maxBytes: MAX_INIT_BYTES }));
+    this.#inits.set(
+      name,
+      stored.then(() => file),
+    );
+    return this.init(piece);
   }
 
   /** @param init its file */
@@ -166,10 +298,23 @@ class PieceFetcher {
   }
 
   /**
+   * @param look is awaited once an answer has been written, also one that was cut off
+   * @param onSize of the file so far, bytes
    * @param maxBytes of a header; of segments all together have a limit
-   * @returns its size, bytes
    */
-  async toFile(piece: Piece, path: string, maxBytes?: number): Promise<number> {
+  async toFile(
+    piece: Piece,
+    path: string,
+    {
+      look,
+      onSize = () => {},
+      maxBytes,
+    }: {
+      readonly look: (isWhole: boolean) => Promise<void>;
+      readonly onSize?: (bytes: number) => void;
+      readonly maxBytes?: number;
+    },
+  ): Promise<void> {
     const { fetch, signal, makeRoom } = this.#context;
     const { url, span } = piece;
     const decipher = await this.#decipher(piece);
@@ -177,16 +322,31 @@ class PieceFetcher {
     const request = { url, span, maxBytes: maxBytes ?? Number.POSITIVE_INFINITY, signal, isSegment };
     let sizeBytes = 0;
     await fetch(request, async ({ bytes }) => {
-      await using file = await open(path, 'w', 0o600);
-      await makeRoom(-sizeBytes); // What an earlier try has written.
-      sizeBytes = 0;
-      for await (const chunk of decrypted(bytes, decipher())) {
-        sizeBytes += chunk.length;
-        await makeRoom(chunk.length);
-        await file.writeFile(chunk);
+      let broken: unknown;
+      {
+        await using file = await open(path, 'w', 0o600);
+        await makeRoom(-sizeBytes); // What an earlier try has written.
+        sizeBytes = 0;
+        onSize(0);
+        try {
+          for await (const chunk of decrypted(bytes, decipher())) {
+            sizeBytes += chunk.length;
+            onSize(sizeBytes);
+            await makeRoom(chunk.length);
+            await file.writeFile(chunk);
+          }
+        } catch (error) {
+          if (!isCutOff(error)) throw error;
+          broken = error;
+        }
       }
+      if (broken === undefined) return await look(true);
+      // What has come may be all that there is.
+      await look(false).catch((error) => {
+        if (!(error instanceof NotAsAsked) || !error.retryable) throw error;
+      });
+      throw broken;
     });
-    return sizeBytes;
   }
 
   /** A decipher can be used once, and a piece may be fetched again. */
@@ -200,9 +360,8 @@ class PieceFetcher {
   }
 
   #fetchKey(url: string): Promise<Uint8Array> {
-    return fetchBytes(this.#context, { url }, MIB).then((key) => {
-      if (key.length !== KEY_BYTES) throw unusable(`a key of the stream is not of ${KEY_BYTES} bytes`);
-      return key;
+    return fetchBytes(this.#context, { url }, MIB, ({ length }) => {
+      if (length !== KEY_BYTES) throw unusable(`a key of the stream is not of ${KEY_BYTES} bytes`);
     });
   }
 }
@@ -223,7 +382,7 @@ async function* decrypted(
   try {
     rest = decipher.final();
   } catch (error) {
-    throw unusable('a segment of the stream could not be decrypted', { cause: error });
+    throw new NotAsAsked(unusable('a segment of the stream could not be decrypted', { cause: error }));
   }
   yield rest;
 }

@@ -1,4 +1,5 @@
 /** A stream's segments in order, each with its address, its encryption and when it plays. */
+import { OutboundFailed } from 'soundpost-outbound/errors';
 import { MediaFailure } from '../failure.ts';
 
 /** One address, or a range of it. */
@@ -37,6 +38,8 @@ export interface Segment extends Piece {
 
 export interface Presentation {
   readonly segments: readonly Segment[];
+  /** The gap behind the last one, by the stream's own tags; default 0. */
+  readonly endGapSeconds?: number;
   /** Length of pictures in other segments: audio that seems to begin after it has another clock. */
   readonly picturesSeconds?: number;
 }
@@ -102,6 +105,13 @@ export const MAX_INIT_BYTES = 1024 * 1024;
 /** A playlist or manifest that is broken, or not of this kind. */
 export function unusable(details: string, options?: { readonly cause: unknown }): MediaFailure {
   return new MediaFailure('INVALID_VIDEO', details, options);
+}
+
+/** A playlist or manifest of which the end did not come: a failed download, which is tried again. */
+export class CutOff extends OutboundFailed {
+  constructor(details: string) {
+    super('reset', details, true);
+  }
 }
 
 /** A stream that may be valid, but cannot be read here. */

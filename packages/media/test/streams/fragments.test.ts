@@ -5,41 +5,13 @@ import { expect, it } from 'vitest';
 import { FragmentJoiner } from '../../src/streams/join/fragments.ts';
 import { readMovie } from '../../src/streams/join/movie.ts';
 import type { Part } from '../../src/streams/join/part.ts';
-import { box, FTYP, mdat, words } from '../sparse/mp4-boxes.ts';
+import { box, FTYP } from '../sparse/mp4-boxes.ts';
+import { fragment, header } from './fmp4.ts';
 
 const folder = mediaFolder();
 const charged: number[] = [];
 const reading = { signal: new AbortController().signal, charge: (seconds: number) => charged.push(seconds) };
 const segment = { url: 'http://cdn.example/1.mp4', seconds: 2, breaksClock: false };
-
-const track = (id: number): Buffer => {
-  const stsd = box('stsd', words(0, 1), box('mp4a', Buffer.alloc(28)));
-  const hdlr = box('hdlr', words(0, 0), Buffer.from('soun'), Buffer.alloc(13));
-  const mdhd = box('mdhd', words(0, 0, 0, 48_000, 0, 0));
-  return box(
-    'trak',
-    box('tkhd', words(1, 0, 0, id), Buffer.alloc(68)),
-    box('mdia', mdhd, hdlr, box('minf', box('stbl', stsd))),
-  );
-};
-
-/** @param trex how many, the first for track 1 */
-const header = (tracks: number, trex = 1, ...others: readonly Buffer[]): Buffer =>
-  Buffer.concat([
-    FTYP,
-    box(
-      'moov',
-      box('mvhd', words(0, 0, 0, 1000), Buffer.alloc(80)),
-      ...Array.from({ length: tracks }, (_, nth) => track(nth + 1)),
-      box('mvex', ...Array.from({ length: trex }, (_, nth) => box('trex', words(0, nth + 1, 1, 1024, 0, 0)))),
-      ...others,
-    ),
-  ]);
-
-const fragment = Buffer.concat([
-  box('moof', box('traf', box('tfhd', words(0, 1)), box('tfdt', words(0, 0)), box('trun', words(0, 2)))),
-  mdat(8),
-]);
 
 /** @returns how often the file was read */
 async function append(
@@ -58,10 +30,15 @@ async function append(
     },
   } as unknown as Part['file'];
   const chunks: Uint8Array[] = [];
-  const part = { segment, file, sizeBytes: bytes.length, init, reading };
+  const sound = { ...WHOLE, bytes: bytes.length };
+  const part = { segment, file, sizeBytes: bytes.length, init, reading, sound, missingSeconds: 0 };
   await joiner.append(part, { write: async (chunk) => void chunks.push(chunk) });
   return { reads, written: Buffer.concat(chunks) };
 }
+
+const WHOLE = {
+  ...{ kind: 'mov', heldSeconds: undefined, startSeconds: undefined, isWhole: true, beside: [] },
+};
 
 const UNREADABLE = {
   code: 'INVALID_VIDEO',

@@ -1,5 +1,5 @@
 /** A manifest's XML, without document type or own entities: nothing can grow, or name a file. */
-import { unusable } from '../presentation.ts';
+import { CutOff, unusable } from '../presentation.ts';
 
 export interface Element {
   /** Without its prefix. */
@@ -32,7 +32,7 @@ const TAG = /<(\/?)([\w:.-]+)\s*/y;
 const ATTRIBUTE = /([\w:.-]+)\s*=\s*(?:"([^"<]*)"|'([^'<]*)')\s*/y;
 const TAG_END = /(\/?)>/y;
 
-/** @returns the outermost element. @throws {MediaFailure} if ill-formed, or with a document type */
+/** @returns the outermost element. @throws {MediaFailure} if ill-formed, or with a document type; {CutOff} */
 export function parseXml(text: string): Element {
   const tree = new Tree();
   for (let at = text.startsWith('\ufeff') ? 1 : 0; at < text.length; ) {
@@ -82,7 +82,8 @@ class Tree {
 
   root(): Element {
     const [root, ...others] = this.#top.children;
-    if (root === undefined || others.length > 0 || this.#open.length > 1) throw broken();
+    if (this.#open.length > 1) throw new CutOff(CUT_OFF);
+    if (root === undefined || others.length > 0) throw broken();
     return root;
   }
 
@@ -93,7 +94,7 @@ class Tree {
 
 function endOf(text: string, mark: string, from: number): number {
   const at = text.indexOf(mark, from);
-  if (at < 0) throw broken();
+  if (at < 0) throw new CutOff(CUT_OFF);
   return at + mark.length;
 }
 
@@ -109,7 +110,7 @@ interface Tag {
 /** Each match begins where the last one ended, so that the time is linear in the text's length. */
 function tagAt(text: string, at: number): Tag {
   const begin = matchAt(TAG, text, at);
-  if (begin === null) throw broken();
+  if (begin === null) throw brokenAt(text, at);
   const attributes = new Map<string, string>();
   let end = at + begin[0].length;
   for (let next = matchAt(ATTRIBUTE, text, end); next !== null; next = matchAt(ATTRIBUTE, text, end)) {
@@ -119,7 +120,7 @@ function tagAt(text: string, at: number): Tag {
     end += whole.length;
   }
   const last = matchAt(TAG_END, text, end);
-  if (last === null) throw broken();
+  if (last === null) throw brokenAt(text, end);
   end += last[0].length;
   return { name: local(begin[2] ?? ''), attributes, closes: begin[1] === '/', isEmpty: last[1] === '/', end };
 }
@@ -127,6 +128,13 @@ function tagAt(text: string, at: number): Tag {
 function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
   pattern.lastIndex = at;
   return pattern.exec(text);
+}
+
+const CUT_OFF = 'the manifest was cut off';
+
+/** No tag ends behind it where the text does. */
+function brokenAt(text: string, at: number): Error {
+  return text.includes('>', at) ? broken() : new CutOff(CUT_OFF);
 }
 
 function broken(): Error {

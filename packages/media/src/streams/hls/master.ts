@@ -1,7 +1,7 @@
 /** A master playlist (RFC 8216 section 4.3.4): which playlist has the wanted audio. */
 import type { MediaFailure } from '../../failure.ts';
 import { findTrack } from '../../track-language.ts';
-import { DESCRIBED_TRACKS, resolved, unsupported, unusable } from '../presentation.ts';
+import { CutOff, DESCRIBED_TRACKS, resolved, unsupported, unusable } from '../presentation.ts';
 import { attributesOf, linesOf } from './tags.ts';
 
 interface Variant {
@@ -96,7 +96,7 @@ function entriesOf(text: string): { variants: Variant[]; renditions: AudioRendit
       if (attributes.get('TYPE') === 'AUDIO') renditions.push(renditionOf(attributes));
     }
   }
-  if (variant !== undefined) throw noAddress();
+  if (variant !== undefined) throw new CutOff('the playlist was cut off before the address of a variant');
   return { variants, renditions };
 }
 

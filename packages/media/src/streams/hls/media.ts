@@ -11,6 +11,7 @@ import {
   unsupported,
   unusable,
 } from '../presentation.ts';
+import { requireLive } from './cut-off.ts';
 import { addressOf, attributesOf, byteRange, linesOf, tagsOf } from './tags.ts';
 
 /** A key as a tag gives it; the IV of a segment may follow from its number. */
@@ -39,12 +40,14 @@ interface Reading {
 
 /**
  * @param text of the playlist, @param base its address
+ * @param isOpenEnded whether its server did not say where it ends: a lost connection looks the same
  * @throws {MediaFailure} EXTRACTION_FAILED `live stream`; INVALID_VIDEO `encrypted`, or if
- * unreadable
+ * unreadable; {CutOff}
  */
-export function parseMedia(text: string, base: string): Presentation {
+export function parseMedia(text: string, base: string, isOpenEnded = false): Presentation {
   const tags = tagsOf(text);
   if (tags.has('EXT-X-STREAM-INF')) throw unusable('the playlist leads to another one that leads on');
+  if (!tags.has('EXT-X-ENDLIST')) requireLive(text, isOpenEnded);
   if (!tags.has('EXT-X-TARGETDURATION')) throw unusable('the playlist lists files and is no stream of HLS');
   if (!tags.has('EXT-X-ENDLIST')) throw unsupported('live stream');
   const reading: Reading = {
@@ -65,7 +68,7 @@ export function parseMedia(text: string, base: string): Presentation {
     else readTag(reading, line.tag, line.value);
   }
   if (reading.segments.length === 0) throw unusable('the playlist has no segments');
-  return requireShort({ segments: reading.segments });
+  return requireShort({ segments: reading.segments, endGapSeconds: reading.gapSeconds });
 }
 
 function readTag(reading: Reading, tag: string, value: string): void {

@@ -1,28 +1,17 @@
 /** fMP4: one header and the fragments of all segments, on one clock. */
 import { type Reading, readApart } from '../../reading/reader.ts';
-import { boxHeader, MAX_HEADER_BYTES, UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
+import { boxHeader, UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
 import { MAX_INIT_BYTES, type Segment, unusable } from '../presentation.ts';
+import { boxesOf, type FileBox, MAX_BOXES, MAX_FRAGMENT_BYTES, readBox } from './boxes.ts';
 import { lengthTicks, moveBase, setStart, setTrack, type TrackRun } from './fragment.ts';
 import { type Movie, matchTracks, type TrackNumbers } from './movie.ts';
-import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
-
-interface FileBox {
-  readonly type: string;
-  readonly start: number;
-  readonly end: number;
-}
+import { movieOf } from './movies.ts';
+import { copy, type Joiner, type Output, type Part } from './part.ts';
 
 /** What the next box belongs to. */
 type Within = 'nothing' | 'fragment' | 'fragment not shown';
 
 const HEADER = new Set(['ftyp', 'moov']);
-
-/** Of a fragment's box: two hours of sound in one. */
-const MAX_FRAGMENT_BYTES = 4 * 1024 * 1024;
-/** Of all segments: six hours in chunks of a fifth of a second, of up to four boxes each. */
-const MAX_BOXES = 400_000;
-/** Read at a time to find boxes, which may lie close together. */
-const WINDOW_BYTES = 4096;
 
 export class FragmentJoiner implements Joiner {
   #movie: Movie | undefined;
@@ -98,8 +87,7 @@ export class FragmentJoiner implements Joiner {
 
   async #useHeader(header: Uint8Array, reading: Reading, output: Output): Promise<void> {
     if (this.#header !== undefined && Buffer.compare(this.#header, header) === 0) return;
-    const known = this.#known.get(header);
-    const movie = known ?? (await readApart('movieHeader', header, header.length, reading));
+    const movie = this.#known.get(header) ?? (await movieOf(header, reading));
     this.#header = header;
     if (!('tracks' in movie)) {
       this.#numbers = movie;
@@ -175,23 +163,4 @@ async function addHeaderBox(header: Header, file: Part['file'], box: FileBox): P
   if (!HEADER.has(box.type)) return;
   if (header.has(box.type)) throw new UnsupportedLayout(`two boxes ${box.type} before a fragment`);
   header.set(box.type, await readBox(file, box, MAX_INIT_BYTES));
-}
-
-async function* boxesOf(file: Part['file'], sizeBytes: number): AsyncGenerator<FileBox> {
-  let window: { start: number; bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
-  for (let start = 0; start < sizeBytes; ) {
-    if (start + MAX_HEADER_BYTES > window.start + window.bytes.length)
-      window = { start, bytes: await readAt(file, start, WINDOW_BYTES) };
-    const at = start - window.start;
-    const header = boxHeader(window.bytes.subarray(at, at + MAX_HEADER_BYTES));
-    const end = header.sizeBytes === null ? sizeBytes : start + header.sizeBytes;
-    if (end > sizeBytes) throw new UnsupportedLayout(`box ${header.type} goes past the end of its segment`);
-    yield { type: header.type, start, end };
-    start = end;
-  }
-}
-
-async function readBox(file: Part['file'], { type, start, end }: FileBox, maxBytes: number): Promise<Buffer> {
-  if (end - start > maxBytes) throw new UnsupportedLayout(`box ${type} of ${end - start} bytes`);
-  return readAt(file, start, end - start);
 }

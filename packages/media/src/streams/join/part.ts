@@ -1,7 +1,9 @@
 /** What joins every kind of segment. */
 import type { FileHandle } from 'node:fs/promises';
 import type { Reading } from '../../reading/reader.ts';
+import type { SniffSource } from '../../sniff.ts';
 import type { Segment } from '../presentation.ts';
+import type { Sound } from '../segments/sound.ts';
 
 export interface Output {
   write(bytes: Uint8Array): Promise<void>;
@@ -10,7 +12,11 @@ export interface Output {
 export interface Part {
   readonly segment: Segment;
   readonly file: FileHandle;
+  /** The part of the file that is joined. */
   readonly sizeBytes: number;
+  readonly sound: Sound;
+  /** How much of its sound is not there. */
+  readonly missingSeconds: number;
   readonly init: Uint8Array | undefined;
   /** For boxes that are large. */
   readonly reading: Reading;
@@ -20,6 +26,12 @@ export interface Part {
 export interface Joiner {
   /** @throws {MediaFailure} when it is of another kind, or cannot follow those before it */
   append(part: Part, output: Output): Promise<void>;
+  /**
+   * Behind the last one.
+   * @param path of what was written
+   * @returns its size, bytes, if that has changed
+   */
+  finish?(path: string, makeRoom: (bytes: number) => Promise<void>): Promise<number | undefined>;
   /** Where the file begins in the presentation, seconds. */
   readonly startSeconds: number;
 }
@@ -34,6 +46,13 @@ export async function readAt(file: FileHandle, at: number, bytes: number): Promi
     read += bytesRead;
   }
   return buffer.subarray(0, read);
+}
+
+export function fileSource(file: FileHandle, from: number, sizeBytes: number): SniffSource {
+  return {
+    sizeBytes: sizeBytes - from,
+    read: (start, end) => readAt(file, from + start, end - start),
+  };
 }
 
 const CHUNK_BYTES = 256 * 1024;

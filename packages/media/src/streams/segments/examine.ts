@@ -1,0 +1,188 @@
+/** Looks at a segment that has arrived: what it is, how much of it is whole, and what sound it holds. */
+import { type FileHandle, open } from 'node:fs/promises';
+import { MediaFailure } from '../../failure.ts';
+import { type Reading, readApart } from '../../reading/reader.ts';
+import { id3Bytes, sniffContainer } from '../../sniff.ts';
+import { boxHeader, UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
+import { boxesOf, MAX_BOXES, MAX_FRAGMENT_BYTES, readBox } from '../join/boxes.ts';
+import { beginsWithCluster, wholeClusters } from '../join/clusters.ts';
+import { lengthTicks, type TrackRun } from '../join/fragment.ts';
+import type { Movie } from '../join/movie.ts';
+import { movieOf } from '../join/movies.ts';
+import { fileSource, readAt } from '../join/part.ts';
+import { PACKET_BYTES } from '../join/transport-packets.ts';
+import { unsupported, unusable } from '../presentation.ts';
+import { FrameReader } from './frames.ts';
+import type { Sound, Span } from './sound.ts';
+import { TransportMeter } from './transport-meter.ts';
+
+/** Demuxers of packed audio. */
+export const PACKED = ['aac', 'mp3', 'ac3', 'eac3'];
+
+/** Of a transport stream or packed audio, at a time. */
+const WINDOW_BYTES = 1024 * PACKET_BYTES;
+
+/** The header of segments that need one; it is fetched when the first of them asks. */
+export type HeaderOf = () => Promise<Uint8Array | undefined>;
+
+/**
+ * @param path of its file
+ * @throws {MediaFailure} when nothing of it can be joined
+ */
+export async function examine(path: string, header: HeaderOf, reading: Reading): Promise<Sound> {
+  await using file = await open(path, 'r');
+  const { size } = await file.stat();
+  if (size === 0) throw unusable('a segment of the stream is empty');
+  if (await beginsWithCluster(file)) return await ofClusters(file, size);
+  const source = fileSource(file, 0, size);
+  const kind = (await sniffContainer(source))?.demuxer;
+  if (kind === 'mpegts') return await ofTransport(file, size);
+  if (kind === 'mov') return await ofFragments(file, size, header, reading);
+  if (kind !== undefined && PACKED.includes(kind)) return await ofFrames(file, size, kind);
+  if (kind !== undefined) return { ...UNMEASURED, kind, bytes: size };
+  const head = Buffer.from(await source.read(0, Math.min(size, 10))).toString('latin1');
+  if (head.includes('#EXTM3U')) throw unusable('the playlist names another playlist as a segment');
+  const { nameOther } = await import('../../other-files.ts');
+  throw unusable(`a segment of the stream cannot be read: ${await nameOther(source)}`);
+}
+
+/** @param path of the header of fMP4 or WebM. @throws {MediaFailure} when it cannot be one */
+export async function requireInit(path: string): Promise<void> {
+  await using file = await open(path, 'r');
+  const { size } = await file.stat();
+  if (size === 0) throw unusable('a header of the stream is empty');
+  const source = fileSource(file, 0, size);
+  const kind = (await sniffContainer(source))?.demuxer;
+  if (kind === 'matroska') return;
+  if (kind !== undefined && kind !== 'mov') throw unsupported(`streams of ${kind} cannot be put together`);
+  const { nameOther } = await import('../../other-files.ts');
+  if (kind === undefined) throw unusable(`a header of the stream cannot be read: ${await nameOther(source)}`);
+  try {
+    for await (const { type } of boxesOf(file, size)) if (type === 'moov') return;
+  } catch (error) {
+    if (!(error instanceof UnsupportedLayout)) throw error;
+  }
+  throw unusable('a header of the stream is cut off, or describes no track');
+}
+
+const UNMEASURED = { heldSeconds: undefined, startSeconds: undefined, isWhole: true, beside: [] } as const;
+
+async function ofTransport(file: FileHandle, size: number): Promise<Sound> {
+  const head = await readAt(file, 0, PACKET_BYTES + 1);
+  if (size < PACKET_BYTES || head[0] !== 0x47 || (head[PACKET_BYTES] ?? 0x47) !== 0x47)
+    throw unusable('a segment is no MPEG transport stream that begins with a packet');
+  const meter = new TransportMeter();
+  const end = size - (size % PACKET_BYTES);
+  for (let at = 0; at < end; at += WINDOW_BYTES)
+    meter.read(await readAt(file, at, Math.min(WINDOW_BYTES, end - at)));
+  return meter.sound(size);
+}
+
+async function ofFrames(file: FileHandle, size: number, kind: string): Promise<Sound> {
+  const frames = new FrameReader(kind);
+  let heldSeconds = 0;
+  for (let at = await tagsBytes(file); at < size; at += WINDOW_BYTES) {
+    const window = await readAt(file, at, Math.min(WINDOW_BYTES, size - at));
+    for (const { seconds } of frames.read(window)) heldSeconds += seconds;
+  }
+  if (heldSeconds === 0) throw unusable('a segment of the stream has no whole frame of sound');
+  return { ...UNMEASURED, kind, bytes: size, heldSeconds, isWhole: !frames.isBroken };
+}
+
+async function ofClusters(file: FileHandle, size: number): Promise<Sound> {
+  const bytes = await wholeClusters(file, size);
+  if (bytes === 0) throw unusable('a segment of the stream ends within its first cluster of WebM');
+  return { ...UNMEASURED, kind: 'matroska', bytes, isWhole: bytes === size };
+}
+
+/** Of fMP4, which needs a header unless it has its own. */
+async function ofFragments(
+  file: FileHandle,
+  size: number,
+  header: HeaderOf,
+  reading: Reading,
+): Promise<Sound> {
+  const found: Fragments = { bytes: 0, isOwn: false, runs: [] };
+  try {
+    await readFragments(file, size, reading, found);
+  } catch (error) {
+    if (!(error instanceof UnsupportedLayout || error instanceof RangeError)) throw error;
+  }
+  const { runs, isOwn } = found;
+  if (runs.length === 0 && !isOwn)
+    throw unusable('a segment of the stream is no fragmented MP4 that can be read');
+  const bytes = runs.length > 0 ? found.bytes : size;
+  const sound = { ...UNMEASURED, kind: 'mov', bytes, isWhole: bytes === size };
+  const init = isOwn ? undefined : await header();
+  const movie = init && (await movieOf(init, reading).catch(failedApart));
+  return { ...sound, ...(movie === undefined ? {} : heldBy(runs, movie)) };
+}
+
+interface Fragments {
+  /** Up to the end of the last one that has its data. */
+  bytes: number;
+  /** Whether there is a header among them, of which the joiner says what is wrong. */
+  isOwn: boolean;
+  readonly runs: TrackRun[];
+}
+
+/** @param found gets them up to the first that is not whole. @throws UnsupportedLayout there */
+async function readFragments(
+  file: FileHandle,
+  size: number,
+  reading: Reading,
+  found: Fragments,
+): Promise<void> {
+  let boxes = 0;
+  let unfinished: TrackRun[] | undefined;
+  for await (const box of boxesOf(file, size)) {
+    boxes += 1;
+    if (boxes > MAX_BOXES) throw new UnsupportedLayout(`more than ${MAX_BOXES} boxes`);
+    found.isOwn ||= box.type === 'moov';
+    if (box.type === 'moof') {
+      const whole = await readBox(file, box, MAX_FRAGMENT_BYTES);
+      const moof = whole.subarray(boxHeader(whole).headerBytes);
+      unfinished = await readApart('fragment', moof, moof.length, reading);
+    } else if (box.type === 'mdat' && unfinished !== undefined) {
+      found.runs.push(...unfinished);
+      unfinished = undefined;
+    }
+    if (unfinished === undefined) found.bytes = box.end;
+  }
+}
+
+/** The joiner says what is wrong with it. */
+function failedApart(error: unknown): undefined {
+  if (!(error instanceof MediaFailure || error instanceof UnsupportedLayout || error instanceof RangeError))
+    throw error;
+}
+
+function heldBy(runs: readonly TrackRun[], movie: Movie): Partial<Sound> {
+  const spans = movie.tracks.flatMap((track) => {
+    const { id, timescale, sampleTicks, isAudio } = track;
+    const own = runs.filter((run) => run.track === id);
+    const [first] = own;
+    if (first === undefined) return [];
+    const heldSeconds = own.reduce((sum, run) => sum + lengthTicks(run, sampleTicks), 0) / timescale;
+    return [{ isAudio, heldSeconds, startSeconds: (first.startTicks ?? Number.NaN) / timescale }];
+  });
+  const [sound] = spans.filter(({ isAudio }) => isAudio).sort((a, b) => b.heldSeconds - a.heldSeconds);
+  if (sound === undefined) return {};
+  const { heldSeconds, startSeconds } = sound;
+  const beside: Span[] = spans.filter(({ isAudio, startSeconds: at }) => !isAudio && !Number.isNaN(at));
+  return { heldSeconds, startSeconds: Number.isNaN(startSeconds) ? undefined : startSeconds, beside };
+}
+
+/** One is usual, but gigabytes could consist of ten-byte ones, each read by itself. */
+const MAX_TAGS = 100;
+
+/** Length of the ID3 tags that a segment of packed audio begins with. @throws {MediaFailure} */
+export async function tagsBytes(file: FileHandle): Promise<number> {
+  let at = 0;
+  for (let tags = 0; ; tags += 1) {
+    const tag = id3Bytes(await readAt(file, at, 10), 0);
+    if (tag === 0) return at;
+    if (tags === MAX_TAGS) throw unusable(`a segment begins with more than ${MAX_TAGS} tags`);
+    at += tag;
+  }
+}
