@@ -81,7 +81,10 @@ export type StoredExtraction = NonNullable<ReturnType<typeof readExtraction>>;
 
 /** A damaged hash is read without its data, so that no record comes of it. */
 const DamagedHash = ExtractionHash.extend({
-  data: z.unknown().optional().transform(() => ''),
+  data: z
+    .unknown()
+    .optional()
+    .transform(() => ''),
   timestamp: NATURAL.catch(0),
   processedOn: NATURAL.nullable().catch(null),
   finishedOn: NATURAL.nullable().catch(null),

@@ -116,5 +116,10 @@ it('an upload becomes a file and a voice message, all of it by way of the bucket
   await client.call('DELETE', `/v1/jobs/${jobId}`);
   await client.call('DELETE', `/v1/uploads/${file}`);
   expect((await client.bytes(`/v1/download/${jobId}`)).status).toBe(410);
-  expect(s3.contents().map((key) => key.split('/')[0]).sort()).toEqual(['media', 'soundpost-mark.json']);
+  expect(
+    s3
+      .contents()
+      .map((key) => key.split('/')[0])
+      .sort(),
+  ).toEqual(['media', 'soundpost-mark.json']);
 });

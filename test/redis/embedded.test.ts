@@ -202,7 +202,9 @@ describe('the embedded Redis', () => {
     const cut = Buffer.concat([written.subarray(0, 1000), written.subarray(1050)]);
     await writeFile(join(files, name), cut);
     const said = String(await start().catch((error: Error) => error));
-    expect(said).toMatch(/did not start: redis-server ended with code 1: Bad file format reading the append only/);
+    expect(said).toMatch(
+      /did not start: redis-server ended with code 1: Bad file format reading the append only/,
+    );
     expect(said).not.toMatch(/WARNING|oO0/);
     const [, command = ''] = /: (redis-check-aof --fix \S+);/.exec(said) ?? [];
     expect(command).toContain(files);

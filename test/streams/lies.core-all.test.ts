@@ -62,7 +62,9 @@ const written: Readonly<Record<string, (place: string) => readonly string[]>> = 
 };
 
 const stored = (stream: string, name: string): Buffer => readFileSync(folder.at(`${stream}/${name}`));
-const chosen = process.env.LIE_ROWS ? lies(stored).filter(({ name }) => new RegExp(process.env.LIE_ROWS ?? "").test(name)) : rowsOfRun(lies(stored), 8);
+const chosen = process.env.LIE_ROWS
+  ? lies(stored).filter(({ name }) => new RegExp(process.env.LIE_ROWS ?? '').test(name))
+  : rowsOfRun(lies(stored), 8);
 /** What a job makes of each whole stream. */
 const wholes = new Map<string, Promise<Float32Array>>();
 
@@ -137,8 +139,7 @@ async function faultsOf(nth: number, lie: Lie): Promise<string[]> {
     const details = ending instanceof ServiceError ? `${ending.details}` : String(ending);
     if (!(ends instanceof RegExp)) faults.push(`failed: ${details}`);
     else if (!ends.test(details)) faults.push(`failed otherwise: ${details}`);
-    else if (ends === CUT && times[0] !== 3)
-      faults.push(`was asked for ${times[0]} times`);
+    else if (ends === CUT && times[0] !== 3) faults.push(`was asked for ${times[0]} times`);
     return faults;
   }
   const made = ending as Awaited<ReturnType<typeof extract>>;
@@ -149,7 +150,8 @@ async function faultsOf(nth: number, lie: Lie): Promise<string[]> {
   if (!isRange && Math.min(...times) !== 3) faults.push(`asked ${Math.min(...times)} times`);
   const lost = lostSeconds(await decodedSamples(await fileOf(around, made), RATE), await wholeOf(lie));
   // Of a frame at each end of a gap half is mixed with what is missing; MP3's reach further.
-  if (Math.abs(lost - told) > 0.12 * Math.max(1, told / 2)) faults.push(`told ${told.toFixed(3)} s, lost ${lost.toFixed(3)} s`);
+  if (Math.abs(lost - told) > 0.12 * Math.max(1, told / 2))
+    faults.push(`told ${told.toFixed(3)} s, lost ${lost.toFixed(3)} s`);
   return faults;
 }
 

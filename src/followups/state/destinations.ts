@@ -76,21 +76,20 @@ export async function readPut(redis: Redis, jobId: string, name: string): Promis
   const id = destinationId(jobId, name);
   const stored = await fetchFollowUp(redis, 'destination', id);
   const { isThere, hasEnded, result } = stored;
-  return unlessUnreadable<Promise<Put> | Put>(
-    async () => {
+  return unlessUnreadable(
+    async (): Promise<Put> => {
       const replay = stored.replay === undefined ? undefined : readText(DestinationReplay, stored.replay);
       if (result === undefined) {
-        if (!isThere && (await isNeverBegun(redis, 'destination', id, jobId))) return { ...NOT_BEGUN, replay };
+        if (!isThere && (await isNeverBegun(redis, 'destination', id, jobId)))
+          return { ...NOT_BEGUN, replay };
         return { ...(hasEnded ? NOT_PUT : PENDING), replay };
       }
       const { replay: ended, ...progress } = readText(DestinationOutcome, result);
       // Asked for again in the moment in which it ended.
       return { ...(ended === replay?.id ? progress : PENDING), replay };
     },
-    ({ message }) => ({ ...failure(`how it ended cannot be read: ${message}`), replay: undefined }),
+    ({ message }): Put => ({ ...failure(`how it ended cannot be read: ${message}`), replay: undefined }),
   );
-}
-
 }
 
 function failure(message: string): DestinationOutcome {
