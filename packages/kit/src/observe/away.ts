@@ -77,7 +77,12 @@ const patterns = awayReasons.flatMap((reason) => {
   return begins.length === 0 ? [] : { reason, pattern: new RegExp([...begins, ...inScript].join('|')) };
 });
 
-const STORAGE_ERRORS = new Set(['StorageUnavailable', 'StorageLate']);
+/** Our own errors, by name. */
+const named = new Map<string, AwayReason>([
+  ['StorageUnavailable', 'storage'],
+  ['StorageLate', 'storage'],
+  ['NotReplicated', 'redis_few_replicas'],
+]);
 /** The system's codes for a volume that is unreachable, full or not ours. */
 const STORAGE_CODES = new Set([
   'EACCES',
@@ -104,8 +109,7 @@ export function awayReason(error: unknown): AwayReason | undefined {
 /** By the errors of ioredis and of our storage, also as a cause. */
 function namedReason(error: unknown): AwayReason | undefined {
   if (!(error instanceof Error)) return undefined;
-  if (STORAGE_ERRORS.has(error.name)) return 'storage';
-  const found = patterns.find(({ pattern }) => pattern.test(error.message))?.reason;
+  const found = named.get(error.name) ?? patterns.find(({ pattern }) => pattern.test(error.message))?.reason;
   return found ?? causesOf(error).map(namedReason).find(Boolean);
 }
 
