@@ -365,7 +365,10 @@ describe('a replay', () => {
     const jobId = await service().submit(job({ url: hole.url }));
     await until('the put has begun', () => hole.bucket.begun === 1);
     await replay(jobId, 'audio', { url: fresh.url });
-    expect((await settled(jobId)).outputFile.destination).toMatchObject({ url: fresh.url, status: 'completed' });
+    expect((await settled(jobId)).outputFile.destination).toMatchObject({
+      url: fresh.url,
+      status: 'completed',
+    });
     expect([hole.bucket.begun, fresh.bucket.puts.length]).toEqual([1, 1]);
   });
 

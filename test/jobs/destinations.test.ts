@@ -252,7 +252,9 @@ describe('a replay', () => {
       const { replay } = await readPut(queue().redis, jobId, name);
       if (replay !== undefined && number === 2) return { ...done, result: { ...TAKEN, replay: replay.id } };
       const error = { code: 'DESTINATION_FAILED', message: 'no' } as const;
-      return last ? { outcome: 'done', result: { status: 'failed', error } } : { outcome: 'retry', error: 'no' };
+      return last
+        ? { outcome: 'done', result: { status: 'failed', error } }
+        : { outcome: 'retry', error: 'no' };
     });
     complete();
     const jobId = await submit({ webhook: HOOK });
@@ -264,7 +266,9 @@ describe('a replay', () => {
     expect(files.get('audio')).toEqual({ url: address.url, status: 'completed', error: null });
     const updates = await until('both ends are announced', async () => {
       const all = await followUps.list(jobId, ({ event, destination }) => ({ event, destination }));
-      const of = all.flatMap((one) => (one.kind === 'webhook' && one.event === 'destination.updated' ? [one] : []));
+      const of = all.flatMap((one) =>
+        one.kind === 'webhook' && one.event === 'destination.updated' ? [one] : [],
+      );
       return of.length === 2 && of;
     });
     expect(updates.map(({ body }) => body.destination)).toMatchObject([

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import type { StorageWatch } from 'soundpost-kit/storage/storage-watch';
 import { Sealer } from 'soundpost-kit/signing/sealer';
+import type { StorageWatch } from 'soundpost-kit/storage/storage-watch';
 import { type BucketServer, serveBucket } from 'soundpost-testing/bucket';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { tryOnce } from '../../src/followups/kind.ts';
@@ -151,7 +151,7 @@ describe('a bucket that takes no more', () => {
       const address = sealDestination(sealer, JOB, 'audio', { url: `${store.url}/two.mp3?signature=def` });
       replay = { id: 'r1', address };
     });
-    expect(await put()).toMatchObject({ outcome: 'step' });
+    expect(await put()).toMatchObject({ outcome: 'step', error: 'it was given another address' });
     letGo();
     store.bucket.onBytes = () => undefined;
     expect(await put()).toMatchObject({ outcome: 'done', result: { status: 'completed', replay: 'r1' } });
