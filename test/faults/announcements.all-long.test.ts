@@ -27,12 +27,16 @@ const HOUR_MS = 60 * 60 * 1000;
 let stand: Stand;
 let redis: Redis;
 let holes: HookReceiver[];
+/** Everybody's flows behind one host, as at n8n or Zapier. */
+let flows: HookReceiver;
 
 beforeAll(async () => {
   holes = await Promise.all(Array.from({ length: HOLES }, () => HookReceiver.start()));
   for (const hole of holes) hole.answer = () => 'silent';
+  flows = await HookReceiver.start();
+  flows.answer = ({ path }) => (path.startsWith('/dead') ? 'silent' : 204);
   stand = await Stand.start({
-    allow: holes.map(({ allow }) => allow),
+    allow: [...holes, flows].map(({ allow }) => allow),
     environment: {
       ...LONG_LOCKS,
       WEBHOOK_SCHEDULE_SECONDS: isLong
@@ -45,7 +49,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await closeRedis(redis);
   await stand.close();
-  await Promise.all(holes.map((hole) => hole.close()));
+  await Promise.all([...holes, flows].map((hole) => hole.close()));
 });
 
 it("one key's receivers that never answer delay nobody else's webhooks and voice messages", {
@@ -65,7 +69,7 @@ it("one key's receivers that never answer delay nobody else's webhooks and voice
   }
   /** Jobs whose webhook had a try. */
   const called = () => new Set(holes.flatMap(({ calls }) => calls.map(({ json }) => json.jobId))).size;
-  await until('the holes have their places', () => called() >= 16);
+  await until('each hole is asked', () => called() >= HOLES);
 
   const waits = { webhook: [] as number[], voice: [] as number[] };
   for (let probe = 0; probe < PROBES; probe++) {
@@ -88,6 +92,50 @@ it("one key's receivers that never answer delay nobody else's webhooks and voice
   report('Receivers that never answer', { jobs: JOBS_TO_HOLES, probes: PROBES, webhookP95, voiceP95 });
   promised(webhookP95, LONGEST_MS.webhook);
   promised(voiceP95, LONGEST_MS.voice);
+});
+
+it('paths that never answer delay no other path of their host, of their key or of another', {
+  timeout: REST_MS,
+}, async () => {
+  const flow = (path: string): string => flows.url.replace(/hook$/, path);
+  const [key, other] = await Promise.all([stand.newKey('flows'), stand.newKey('other')]);
+  await Promise.all(
+    Array.from({ length: 40 }, (_, nth) =>
+      stand.submit({
+        key,
+        source: stand.web.url('missing.mp4'),
+        options: { webhook: flow(`dead/${nth % 4}`) },
+      }),
+    ),
+  );
+  await until('the dead paths are asked', () => flows.calls.length >= 4);
+  for (const when of ['unanswered', 'failing']) {
+    const waits: Record<string, number[]> = { own: [], other: [] };
+    for (let probe = 0; probe < PROBES; probe++) {
+      for (const [whose, asking] of [
+        ['own', key],
+        ['other', other],
+      ] as const) {
+        const options = { webhook: flow(`good/${whose}`) };
+        const jobId = await stand.submit({ key: asking, source: stand.web.url('missing.mp4'), options });
+        const told = await until(
+          `the webhook of ${jobId}`,
+          () => flows.calls.find(({ json }) => json.jobId === jobId),
+          60_000,
+        );
+        waits[whose]?.push(told.atMs - Date.parse(told.json.timestamp));
+      }
+    }
+    for (const [whose, values] of Object.entries(waits)) {
+      const p95 = percentile(values, 0.95);
+      report('Dead paths of a host', { when, whose, probes: PROBES, p95 });
+      promised(p95, LONGEST_MS.webhook, whose);
+    }
+    await until(
+      'the dead paths fail',
+      () => flows.calls.filter(({ path }) => path.includes('dead')).length >= 8,
+    );
+  }
 });
 
 /** What stands in Redis then looks as if so much time had passed: Redis' own clock cannot be set, libfaketime clashes with its allocator. */

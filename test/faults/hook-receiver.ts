@@ -7,6 +7,8 @@ import { receivedBody } from 'soundpost-testing/received-body';
 import { Webhook } from 'standardwebhooks';
 
 export interface HookCall {
+  /** With its query. */
+  readonly path: string;
   /** The webhook-id: the same for every try. */
   readonly id: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -40,6 +42,7 @@ export class HookReceiver {
       Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
     );
     const call: HookCall = {
+      path: request.url ?? '',
       id: headers['webhook-id'] ?? '',
       headers,
       text,

@@ -151,7 +151,7 @@ describe('a bucket that takes no more', () => {
       const address = sealDestination(sealer, JOB, 'audio', { url: `${store.url}/two.mp3?signature=def` });
       replay = { id: 'r1', address };
     });
-    expect(await put()).toMatchObject({ outcome: 'step' });
+    expect(await put()).toMatchObject({ outcome: 'step', error: 'it was given another address' });
     letGo();
     store.bucket.onBytes = () => undefined;
     expect(await put()).toMatchObject({ outcome: 'done', result: { status: 'completed', replay: 'r1' } });

@@ -92,7 +92,7 @@ export function destinationKind(
       const replay = await readReplay(jobId, name);
       return replay?.id === found.replay?.id
         ? conclude(answer, found, payload, attempt, services)
-        : { outcome: 'step', error: REPLACED, httpStatus: answer.httpStatus };
+        : { outcome: 'step', error: answer.error ?? REPLACED, httpStatus: answer.httpStatus };
     },
     schedule: scheduled(services.scheduleSeconds),
     // Each file has its own path, so what is known of an endpoint is this delivery's own.
