@@ -48,7 +48,7 @@ type Verdict =
   | { readonly kind: 'same' | 'new' | 'unfinished' }
   | { readonly kind: 'refused'; readonly problem: string; readonly remedy: string };
 
-export type MarksState = Verdict & Pair;
+type MarksState = Verdict & Pair;
 
 const TO_GO_ON =
   'to go on with the two as they are, start once with --adopt (ADOPT=1); docs/how-to/disasters.md says what that costs';

@@ -3,7 +3,6 @@ import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { type Inventory, type Shelf, unnamedObjects } from 'soundpost-kit/storage/inventory';
 import { recordKey } from '../jobs/bullmq-internals.ts';
-import { isStillNeeded } from '../jobs/janitor/files.ts';
 import { isUploadKnown } from '../jobs/uploads/record.ts';
 import type { Config } from './config.ts';
 
@@ -32,8 +31,7 @@ export function shelvesOf(ttls: Ttls, redis: Redis): readonly Shelf[] {
     shelf(
       'files/',
       JOB,
-      async (jobId) =>
-        (await redis.exists(recordKey('extract', jobId))) === 1 || (await isStillNeeded(redis, jobId)),
+      async (jobId) => (await redis.exists(recordKey('extract', jobId))) === 1,
       ttls.OUTPUT_TTL_SECONDS,
     ),
     shelf('uploads/', UPLOAD, ofUpload, ttls.UPLOAD_TTL_SECONDS),

@@ -194,7 +194,7 @@ function leftoversSweep(
       return 0;
     }
     nextMs = Date.now() + LEFTOVERS_EVERY_MS;
-    const unnamed = await removeUnnamed(inventory, shelvesOf(config, redis), redisNow, proceed);
-    return unnamed + ((await sweep?.(olderThanMs)) ?? 0);
+    const unfinished = (await sweep?.(olderThanMs)) ?? 0;
+    return unfinished + (await removeUnnamed(inventory, shelvesOf(config, redis), redisNow, proceed));
   };
 }

@@ -12,6 +12,7 @@ import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { bucketOptions } from 'soundpost-testing/s3/s3-fixture';
 import { S3Server } from 'soundpost-testing/s3/s3-server';
+import { until } from 'soundpost-testing/until';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { lookAtMarks, Marks, RESULTS_MARK } from '../../src/process/marks.ts';
 
@@ -202,12 +203,17 @@ describe('a bucket', () => {
 it('a Redis that is only loading is not one that was emptied', async () => {
   await start();
   await stopAll();
-  await redis.config('SET', 'key-load-delay', '2000');
+  await redis.config('SET', 'key-load-delay', '5000');
   await redis.config('SET', 'loading-process-events-interval-bytes', '1024');
   await Promise.all(Array.from({ length: 500 }, (_, index) => redis.set(`key ${index}`, 'x'.repeat(100))));
   const other = connectPatiently(server.url);
   const reloaded = other.call('DEBUG', 'RELOAD');
-  await expect(lookAtMarks({ redis, storage, place: folder })).rejects.toThrow('LOADING');
+  const failure = (): Promise<unknown> =>
+    lookAtMarks({ redis, storage, place: folder }).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+  expect(String(await until('it is loading', failure))).toContain('LOADING');
   await reloaded;
   other.disconnect();
   await redis.config('SET', 'key-load-delay', '0');

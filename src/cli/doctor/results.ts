@@ -6,19 +6,19 @@ import { openStorage } from '../../process/backing-services.ts';
 import type { Config } from '../../process/config.ts';
 import { lookAtMarks } from '../../process/marks.ts';
 import { shelvesOf } from '../../process/shelves.ts';
-import { type Finding, ok } from './check.ts';
+import { type Finding, messageOf, ok } from './check.ts';
 
 /** Silent if Redis or the storage does not answer, which has its own row. */
 export async function checkResults(config: Config, redis: Redis): Promise<Finding[]> {
   const { storage, inventory, place, close } = await openStorage(config);
   try {
     const limited = withDeadline(storage, config.STORAGE_DEADLINE_SECONDS * 1000);
+    const state = await lookAtMarks({ redis, storage: limited, place }).catch(() => undefined);
+    if (state === undefined) return [];
     return [
-      marksFinding(await lookAtMarks({ redis, storage: limited, place }), place),
-      ...(await unnamedFindings(inventory, shelvesOf(config, redis))),
+      marksFinding(state, place),
+      ...(await unnamedFindings(inventory, shelvesOf(config, redis)).catch(notListed)),
     ];
-  } catch {
-    return [];
   } finally {
     close();
   }
@@ -34,6 +34,10 @@ function marksFinding(state: Awaited<ReturnType<typeof lookAtMarks>>, place: str
     case 'refused':
       return { verdict: 'fault', found: state.problem, remedy: state.remedy };
   }
+}
+
+function notListed(error: unknown): Finding[] {
+  return [{ verdict: 'warning', found: `what lies there could not be listed (${messageOf(error)})` }];
 }
 
 /** Of each folder, how many are named. */

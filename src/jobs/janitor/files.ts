@@ -4,7 +4,6 @@
  */
 
 import { redisNow } from 'soundpost-kit/redis/clock';
-import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { pendingNames } from '../../followups/state/destinations.ts';
@@ -50,11 +49,6 @@ const walks: readonly Walk[] = [
 
 /** Hash: job → files needed past their expiry, space-separated. The key's name is historical. */
 const STILL_NEEDED = ownKey('janitor-voices');
-/** Whether files of the job are kept although its record may be gone. */
-export async function isStillNeeded(redis: Redis, jobId: string): Promise<boolean> {
-  return (await redis.hexists(STILL_NEEDED, jobId)) === 1;
-}
-
 const CURSORS = ownKey('janitor');
 const PAGE = 500;
 

@@ -557,14 +557,11 @@ describe('what no record names', () => {
     const folder = await mkdtemp(join(tmpdir(), 'soundpost-unnamed-'));
     const known = [
       `files/${await queue().submit()}/a.mp3`,
-      `uploads/${await upload({ expiresInMs: HOUR * 1000 })}`,
+      `uploads/${await upload({ expiresInMs: 100 * HOUR * 1000 })}`,
     ];
     const media = '0123456789abcdef'.repeat(2);
     await queue().redis.zadd('{soundpost}:gateway:media-expiry', Date.now(), media);
     known.push(`media/${media}.enc`, 'files/of-another-application.mp3', 'uploads/theirs/x');
-    const needed = newJobId();
-    await queue().redis.hset(ownKey('janitor-voices'), needed, `files/${needed}/a.mp3`);
-    known.push(`files/${needed}/a.mp3`);
     const unknown = [
       `files/${newJobId()}/a.mp3`,
       `uploads/${newUploadId()}`,

@@ -4,13 +4,13 @@ import { readdir, rm, rmdir, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { StoredObject } from './storage.ts';
 
-export interface ListedObject extends StoredObject {
+interface ListedObject extends StoredObject {
   /** By the clock of the storage, ms since 1970. */
   readonly writtenAtMs: number;
 }
 
 /** What is directly in a folder, or a part of it. */
-export interface Listed {
+interface Listed {
   /** Full names that end with a slash, such as `files/job_0123456789abcdef/`. */
   readonly folders: readonly string[];
   readonly objects: readonly ListedObject[];

@@ -30,6 +30,16 @@ export interface Unfinished {
   readonly parts: Map<number, Blob>;
 }
 
+function metadataOf({ metadata, md5, size, modified }: Blob): Record<string, string | number> {
+  return {
+    ...metadata,
+    etag: `"${md5}"`,
+    'content-length': size,
+    'last-modified': modified.toUTCString(),
+    'content-type': 'application/octet-stream',
+  };
+}
+
 export class BlobStore {
   /** Of all parts but the last. */
   leastPartBytes = 5 * 1024 * 1024;
@@ -94,6 +104,23 @@ export class BlobStore {
     return this.#objects.has(key);
   }
 
+  /** All on one page. */
+  async listObjects(
+    bucket: string,
+    { prefix = '', delimiter = '' }: { readonly prefix?: string; readonly delimiter?: string },
+  ): Promise<{ objects: S3Object[]; commonPrefixes: string[]; isTruncated: false }> {
+    const commonPrefixes = new Set<string>();
+    const objects: S3Object[] = [];
+    for (const key of this.keys().sort()) {
+      if (!key.startsWith(prefix)) continue;
+      const end = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length);
+      const blob = this.#objects.get(key);
+      if (end >= 0) commonPrefixes.add(key.slice(0, end + 1));
+      else if (blob !== undefined) objects.push(new S3Object(bucket, key, null, metadataOf(blob)));
+    }
+    return { objects, commonPrefixes: [...commonPrefixes], isTruncated: false };
+  }
+
   async getObject(
     bucket: string,
     key: string,
@@ -103,13 +130,7 @@ export class BlobStore {
     if (blob === undefined) return null;
     const isRange = wanted?.start !== undefined;
     const range = { start: wanted?.start ?? 0, end: Math.min(wanted?.end ?? Infinity, blob.size - 1) };
-    const metadata = {
-      ...blob.metadata,
-      etag: `"${blob.md5}"`,
-      'content-length': blob.size,
-      'last-modified': blob.modified.toUTCString(),
-      'content-type': 'application/octet-stream',
-    };
+    const metadata = metadataOf(blob);
     const isEmpty = range.start > range.end;
     const content = isEmpty ? (isRange ? null : Readable.from([])) : await reading(blob.path, range);
     const object = new S3Object(bucket, key, content, metadata);
