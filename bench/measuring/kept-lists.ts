@@ -10,6 +10,7 @@ import { printRow } from './comparison.ts';
 /** One in so many has failed. */
 const FAILED_EACH = 100;
 const AT_ONCE = 1000;
+const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 const QUEUE = '{soundpost}:extract';
 
 const idOf = (nth: number): string => `job_${nth.toString(16).padStart(16, '0')}`;
@@ -20,12 +21,13 @@ export async function measureLists(kept: number, unfinished: number, runs: numbe
   const url = `http://127.0.0.1:${api.port}`;
   const busyKey = await api.newKey();
   const busy = busyKey.split('_')[1] ?? '';
-  const started = Date.now() - kept;
+  const started = Date.now() - WEEK_MS;
+  const apartMs = Math.floor(WEEK_MS / (kept + unfinished));
   for (let from = 0; from < kept + unfinished; from += AT_ONCE) {
     const writing = api.redis.pipeline();
     for (let nth = from; nth < Math.min(from + AT_ONCE, kept + unfinished); nth += 1) {
       const tenant = nth < kept ? api.tenant : busy;
-      const [jobId, at] = [idOf(nth), started + nth];
+      const [jobId, at] = [idOf(nth), started + nth * apartMs];
       const data = { version: 1, tenant, ...typicalJob, batchId: null, retryOf: null };
       const state = nth >= kept ? 'queued' : nth % FAILED_EACH === 0 ? 'failed' : 'completed';
       writing.hset(`${QUEUE}:${jobId}`, {
@@ -48,7 +50,7 @@ export async function measureLists(kept: number, unfinished: number, runs: numbe
   };
   const list = (query: string, by = client) => () => by.call('GET', `/v1/jobs?${query}`);
   const first = await ms(list('status=failed'));
-  const oldest = Buffer.from(`${started + 20}.${idOf(20)}`).toString('base64url');
+  const oldest = Buffer.from(`${started + 20 * apartMs}.${idOf(20)}`).toString('base64url');
   const rows: readonly (readonly [what: string, work: () => Promise<unknown>])[] = [
     ['the newest page', list('')],
     ['the oldest page', list(`cursor=${oldest}`)],

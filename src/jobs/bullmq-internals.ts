@@ -80,7 +80,10 @@ export type StoredExtraction = NonNullable<ReturnType<typeof readExtraction>>;
 
 /** A damaged hash is read without its data, so that no record comes of it. */
 const DamagedHash = ExtractionHash.extend({
-  data: z.unknown().optional().transform(() => ''),
+  data: z
+    .unknown()
+    .optional()
+    .transform(() => ''),
   timestamp: NATURAL.catch(0),
   processedOn: NATURAL.nullable().catch(null),
   finishedOn: NATURAL.nullable().catch(null),
@@ -186,12 +189,12 @@ export async function isNeverBegun(
   id: string,
   jobId: string,
 ): Promise<boolean> {
-  const [finishedOn, addedAt] = await unlessUnreadable(
-    () => ofItsType(redis.hmget(recordKey('completion', completionId(jobId)), 'finishedOn', 'timestamp')),
-    (): (string | null)[] => [],
+  const completion = recordKey('completion', completionId(jobId));
+  const hasCompleted = await unlessUnreadable(
+    () => ofItsType(redis.hexists(completion, 'finishedOn')),
+    () => 0,
   );
-  const isAdding = finishedOn == null && addedAt != null;
-  return !isAdding && (await redis.exists(recordKey(queue, id))) === 0;
+  return hasCompleted === 1 && (await redis.exists(recordKey(queue, id))) === 0;
 }
 
 /** `known`: already marked; `absent`: Redis has lost the voice message. */

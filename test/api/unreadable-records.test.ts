@@ -1,8 +1,7 @@
 /** Records that this version cannot read: each is shown as such, breaks nothing beside it, and can be deleted. */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Redis } from 'ioredis';
-import { closeRedis } from 'soundpost-kit/redis/connection';
+import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
