@@ -2,7 +2,9 @@
  * What a job costs Redis, from its submission to its webhook and to what is kept of it: memory, processor time, and connections of the processes. The job lasts as long as 10 min of video
  * do, reports its progress and is asked for, but nothing is encoded: that many would take hours.
  *
- *     node bench/kept-jobs.ts [--jobs 1000] [--seconds 8] [--questions 10] [--runs 5]
+ * And what lists cost among many jobs.
+ *
+ *     node bench/kept-jobs.ts [--jobs 1000] [--seconds 8] [--questions 10] [--runs 5] [--kept 100000] [--unfinished 10000]
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
@@ -21,6 +23,7 @@ import { resultOf } from '../test/jobs/job-result.ts';
 import { typicalAllow, typicalJob } from './measuring/api.ts';
 import { askedFor, printRow } from './measuring/comparison.ts';
 import { openHome } from './measuring/home.ts';
+import { measureLists } from './measuring/kept-lists.ts';
 
 const AT_A_TIME = 250;
 const REPORTS_PER_SECOND = 10;
@@ -29,7 +32,10 @@ const TOGETHER = 20;
 const SETTLE_MS = 1000;
 const WEEK_SECONDS = 7 * 86_400;
 
-const { jobs, seconds, questions, runs } = askedFor({ jobs: 1000, seconds: 8, questions: 10, runs: 5 });
+const { jobs, seconds, questions, runs, kept, unfinished } = askedFor({
+  ...{ jobs: 1000, seconds: 8, questions: 10, runs: 5 },
+  ...{ kept: 100_000, unfinished: 10_000 },
+});
 const logger = createLogger('warn');
 const request = { ...typicalJob, options: { webhook: 'http://127.0.0.1:9/hook' } };
 
@@ -172,3 +178,4 @@ for (const [name, ours] of Object.entries(connections)) {
     reach: null,
   });
 }
+await measureLists(kept, unfinished, runs);

@@ -28,6 +28,7 @@ const sections: readonly Section[] = [
       'docs/how-to/transcripts.md',
       'docs/how-to/production-compose.md',
       'docs/how-to/kubernetes.md',
+      'docs/how-to/upgrade.md',
       'docs/how-to/migrate.md',
       'docs/how-to/command-line.md',
       'docs/how-to/disasters.md',

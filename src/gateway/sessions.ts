@@ -62,8 +62,8 @@ export class Sessions {
   /** Resolves once the transports run; instances connect in the background. */
   async start(reports: TransportReports): Promise<void> {
     await Promise.all(this.#options.transports.map((transport) => transport.start(reports)));
-    for (const { id } of await this.#options.instances.list()) {
-      void this.#keepOpening(id);
+    for (const { id, unreadable } of await this.#options.instances.list()) {
+      if (unreadable === undefined) void this.#keepOpening(id);
     }
   }
 
@@ -220,7 +220,7 @@ export class Sessions {
     for (let level: 'error' | 'debug' = 'error'; !ending.aborted; level = 'debug') {
       try {
         const instance = await this.#options.instances.find(id);
-        if (instance?.unreadable === undefined && instance && this.#transports.has(instance.transport)) {
+        if (instance !== undefined && this.#transports.has(instance.transport)) {
           await this.of(instance);
         }
         return;

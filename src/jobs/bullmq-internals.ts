@@ -227,12 +227,12 @@ export async function isNeverBegun(
   id: string,
   jobId: string,
 ): Promise<boolean> {
-  const [finishedOn, addedAt] = await unlessUnreadable(
-    () => ofItsType(redis.hmget(recordKey('completion', completionId(jobId)), 'finishedOn', 'timestamp')),
-    (): (string | null)[] => [],
+  const completion = recordKey('completion', completionId(jobId));
+  const hasCompleted = await unlessUnreadable(
+    () => ofItsType(redis.hexists(completion, 'finishedOn')),
+    () => 0,
   );
-  const isAdding = finishedOn == null && addedAt != null;
-  return !isAdding && (await redis.exists(recordKey(queue, id))) === 0;
+  return hasCompleted === 1 && (await redis.exists(recordKey(queue, id))) === 0;
 }
 
 /** `known`: already marked; `absent`: Redis has lost the voice message. */

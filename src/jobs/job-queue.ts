@@ -157,6 +157,7 @@ export class JobQueue {
     const inTime = <T>(work: Promise<T>): Promise<T> => untilAborted(work, limit.signal);
     const jobIds = jobs.map(idOf);
     const fresh = repeated ? await inTime(this.#unknown(jobs)) : jobs;
+    const now = redisNow();
     try {
       const reservation = await inTime(
         reserveSubmission(
@@ -168,12 +169,12 @@ export class JobQueue {
             bytes: Buffer.byteLength(JSON.stringify(payload)),
           })),
           this.#options.limits,
-          redisNow(),
+          now,
         ),
       );
       this.#observer.jobsSubmitted(observedOutcome[reservation.outcome], fresh.length, tenant);
       if (reservation.outcome === 'reserved') {
-        if (fresh.length > 0) await inTime(this.#add(fresh, reservation.priorities));
+        if (fresh.length > 0) await inTime(this.#add(fresh, reservation.priorities, now));
         await alongside?.();
         await this.replicated('extract', jobIds);
         await this.#commit({ tenant, jobs, kept: answer?.(reservation) });
@@ -221,7 +222,7 @@ export class JobQueue {
       const now = redisNow();
       const reservation = await reserveSubmission(this.#redis, tenant, places, NO_LIMITS, now, 0);
       if (reservation.outcome === 'reserved') {
-        await this.#add(lost, reservation.priorities);
+        await this.#add(lost, reservation.priorities, now);
       }
     }
     await this.#confirm(accepted);
@@ -239,10 +240,10 @@ export class JobQueue {
     return jobs.filter((_job, index) => known[index] === undefined);
   }
 
-  async #add(jobs: readonly NewJob[], priorities: readonly number[]): Promise<void> {
+  /** @param timestamp of submission, the same as in the indexes */
+  async #add(jobs: readonly NewJob[], priorities: readonly number[], timestamp: number): Promise<void> {
     const keep = { age: this.#options.recordSeconds + RECORD_OUTLIVES_SECONDS, limit: REMOVE_LIMIT };
     const keepParent = { ...keep, age: keep.age + PARENT_OUTLIVES_SECONDS };
-    const timestamp = redisNow();
     const nodes = jobs.map(({ jobId, payload }, index) => {
       const extraction = {
         name: 'extract',

@@ -15,7 +15,7 @@ import {
 } from './bullmq-internals.ts';
 import { jobIndexKeys } from './job-index.ts';
 import { attemptFiles } from './names.ts';
-import { ExtractPayload } from './payloads.ts';
+import { ExtractPayload, ExtractResult, storageKeysOf } from './payloads.ts';
 
 /**
  * Removes the job with all that waits for it; a worker that runs it loses it.
@@ -32,16 +32,22 @@ export async function removeUnreadable(redis: Redis, tenant: string, jobId: stri
 export async function possibleFiles(jobId: string, stored: StoredExtraction): Promise<string[]> {
   const { data, result = '', attemptTokens } = stored;
   const mentioned = `${data} ${result}`.match(new RegExp(`files/${jobId}/[\\w-][\\w.-]*`, 'g')) ?? [];
-  const payload = await unlessUnreadable(
-    () => readText(ExtractPayload, data),
-    () => undefined,
-  );
+  const [payload, published] = await Promise.all([
+    unlessUnreadable(
+      () => readText(ExtractPayload, data),
+      () => undefined,
+    ),
+    unlessUnreadable(
+      () => readText(ExtractResult, result),
+      () => undefined,
+    ),
+  ]);
   const ofAttempts = attemptTokens.flatMap((token) => {
     if (payload === undefined) return extensions.map((extension) => `files/${jobId}/${token}.${extension}`);
     const { outputs, ofTranscripts, voice } = attemptFiles(jobId, token, outputsOf(payload));
     return [...outputs, ...ofTranscripts, ...(payload.options.voiceMessage ? [voice] : [])];
   });
-  return [...new Set([...mentioned, ...ofAttempts])];
+  return [...new Set([...storageKeysOf(published), ...mentioned, ...ofAttempts])];
 }
 
 /** Of the first output, which alone has no name in its key, and of a voice message. */

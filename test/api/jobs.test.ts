@@ -1,10 +1,15 @@
 import { readdir } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
+import fc from 'fast-check';
+import { closeRedis } from 'soundpost-kit/redis/connection';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { programOf, startedFromNow } from 'soundpost-testing/processes';
 import { until } from 'soundpost-testing/until';
 import { Webhook } from 'standardwebhooks';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { jobKey } from '../jobs/bullmq-keys.ts';
 import { type Answer, type Json, useClips, useService } from './api-fixture.ts';
 import { Stream } from './event-stream.ts';
 
@@ -120,7 +125,91 @@ describe('A4. GET /v1/jobs', () => {
     expect(await found({ status: 'queued', limit: '3', cursor: first.nextCursor })).toEqual([ids[0]]);
   });
 
+  it('from and to choose by time of submission, both inclusive, or by day; batch by batch; total counts them', async () => {
+    const { key, ids } = await tenantWith(4);
+    const { body } = await quiet().call('POST', '/v1/batch', {
+      key,
+      json: { jobs: [job(`http://127.0.0.1:${quiet().outside.port}/a`)] },
+    });
+    const {
+      batchId,
+      jobs: [{ jobId: batched }],
+    } = body.data;
+    const found = async (query: Record<string, string>): Promise<unknown[]> => {
+      const { jobs, total } = await list(key, query);
+      return [jobs.map(({ jobId }: Json) => jobId), total];
+    };
+    const createdAt = async (id: string | undefined): Promise<string> =>
+      (await quiet().job(id ?? '', { key })).createdAt;
+    const [second, third] = [await createdAt(ids[1]), await createdAt(ids[2])];
+    const all = [batched, ...ids.toReversed()];
+    expect(await found({ from: second, to: third })).toEqual([[ids[2], ids[1]], 2]);
+    expect(await found({ from: third, status: 'queued' })).toEqual([all.slice(0, 3), 3]);
+    expect(await found({ limit: '2' })).toEqual([all.slice(0, 2), 5]);
+    expect(await found({ from: second.slice(0, 10) })).toEqual([all, 5]);
+    expect(await found({ to: '2020-01-01' })).toEqual([[], 0]);
+    expect(await found({ batch: batchId })).toEqual([[batched], 1]);
+    expect(await found({ batch: batchId, status: 'failed' })).toEqual([[], 1]);
+    expect((await list(key, { q: 'name' })).searchedUntil).toBeNull();
+  });
+
+  it('a search looks at 5,000 jobs a request, and says how far it came', async () => {
+    const { key, ids } = await tenantWith(1);
+    const redis = connectPatiently(quiet().redis.url);
+    const index = ownKey('jobs', key.split('_')[1] ?? '');
+    const now = Date.now() + 60_000;
+    const others = Array.from({ length: 5003 }, (_, nth) => [now + nth, `job_${`${nth}`.padStart(16, '0')}`]);
+    await redis.zadd(index, ...others.flat());
+    const first = await list(key, { q: 'name 0' });
+    expect([first.jobs, first.searchedUntil]).toEqual([[], new Date(now + 3).toISOString()]);
+    const next = await list(key, { q: 'name 0', cursor: first.nextCursor });
+    expect([next.jobs.map(({ jobId }: Json) => jobId), next.nextCursor]).toEqual([ids, null]);
+    await closeRedis(redis);
+  });
+
+  it('for any order of records that vanish, the pages are full and give each kept job once', async () => {
+    const redis = connectPatiently(quiet().redis.url);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 5 }),
+        // Of twelve jobs, oldest first: before which page each vanishes, if it does.
+        fc.array(fc.option(fc.integer({ min: 0, max: 4 }), { freq: 1 }), { minLength: 12, maxLength: 12 }),
+        async (limit, vanishing) => {
+          const key = await quiet().newKey();
+          const submit = async (count: number): Promise<string[]> => {
+            const jobs = Array.from({ length: count }, () =>
+              job(`http://127.0.0.1:${quiet().outside.port}/a`),
+            );
+            const { body } = await quiet().call('POST', '/v1/batch', { key, json: { jobs } });
+            return body.data.jobs.map(({ jobId }: Json) => jobId);
+          };
+          const ids = [...(await submit(6)), ...(await submit(6))];
+          const seen: string[] = [];
+          let cursor: string | null = '';
+          for (let nth = 0; cursor !== null; nth += 1) {
+            const gone = ids
+              .filter((_, index) => vanishing[index] === nth)
+              .map((id) => jobKey('extract', id));
+            if (gone.length > 0) await redis.del(gone);
+            const page: Json = await list(key, { limit: String(limit), ...(cursor ? { cursor } : {}) });
+            cursor = page.nextCursor;
+            expect(cursor === null || page.jobs.length === limit).toBe(true);
+            seen.push(...page.jobs.map(({ jobId }: Json) => jobId));
+          }
+          const kept = ids.filter((_, index) => vanishing[index] === null);
+          expect(new Set(seen).size).toBe(seen.length);
+          expect(seen).toEqual(expect.arrayContaining(kept));
+        },
+      ),
+      { numRuns: 12 },
+    );
+    await closeRedis(redis);
+  });
+
   it.each([
+    ['from=yesterday', 'from'],
+    ['to=2026-13-01', 'to'],
+    ['batch=job_0123456789abcdef', 'batch'],
     ['limit=0', 'limit'],
     ['limit=101', 'limit'],
     ['limit=x', 'limit'],

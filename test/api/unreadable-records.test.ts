@@ -1,8 +1,7 @@
 /** Records that this version cannot read: each is shown as such, breaks nothing beside it, and can be deleted. */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Redis } from 'ioredis';
-import { closeRedis } from 'soundpost-kit/redis/connection';
+import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -119,6 +118,7 @@ describe('a job whose record has', () => {
   });
 
   it('any of them leaves the lists whole, and is among the failed ones', async () => {
+    expect((await call('GET', '/v1/usage')).body.data.unfinishedJobs.used).toBe(0);
     const all = [good.jobId, ...Object.values(ids)];
     const { jobs, total } = await listed();
     expect(jobs.map(({ jobId }: Json) => jobId)).toEqual(all);
@@ -127,7 +127,6 @@ describe('a job whose record has', () => {
     expect((await listed('&status=completed')).jobs.map(({ jobId }: Json) => jobId)).toEqual([good.jobId]);
     expect((await listed('&status=failed')).jobs.map(({ jobId }: Json) => jobId)).toEqual(all.slice(1));
     expect((await listed(`&q=${good.jobId}`)).jobs).toHaveLength(1);
-    expect((await call('GET', '/v1/usage')).body.data.unfinishedJobs.used).toBe(0);
     const batchId = 'batch_0123456789abcdef';
     await redis.hset(ownKey('batch', batchId), { tenant, jobs: all.join(',') });
     const batch = (await call('GET', `/v1/batch/${batchId}`)).body.data;

@@ -1,5 +1,7 @@
 /** Workers of this edition beside jobs that they cannot read: left to others, or failed after an hour. */
+import { Worker } from 'bullmq';
 import { redisClock } from 'soundpost-kit/redis/clock';
+import { KEY_PREFIX } from 'soundpost-kit/redis/keys';
 import { UnreadableRecord } from 'soundpost-kit/redis/record';
 import { until } from 'soundpost-testing/until';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -7,7 +9,7 @@ import { consumeCompletions } from '../../src/followups/completion.ts';
 import { JobFollowUps } from '../../src/followups/job-followups.ts';
 import { readDestinations } from '../../src/followups/state/destinations.ts';
 import { FollowUpWorker } from '../../src/followups/worker.ts';
-import { completionId, destinationId } from '../../src/jobs/names.ts';
+import { completionId, destinationId, queueNames } from '../../src/jobs/names.ts';
 import { WebhookPayload } from '../../src/jobs/payloads.ts';
 import { jobKey, queueKey } from './bullmq-keys.ts';
 import { resultOf } from './job-result.ts';
@@ -19,15 +21,18 @@ const HOUR_MS = 60 * 60 * 1000;
 afterEach(() => redisClock.forget());
 
 /** A job that waits, as another edition would write it. */
-async function submitAs(change: (data: string) => string, options: object = {}): Promise<string> {
-  const jobId = await queue().submit(TENANT, { ...options });
+async function submitAs(change: (data: string) => string): Promise<string> {
+  const jobId = await queue().submit();
   const hash = jobKey('extract', jobId);
   await queue().redis.hset(hash, 'data', change((await queue().redis.hget(hash, 'data')) ?? ''));
   return jobId;
 }
 
 const left = (name: 'extract' | 'completion' | 'webhook', id: string) =>
-  until(`${id} is left to others`, () => queue().redis.hexists(jobKey(name, id), 'spLeftAt'));
+  until(
+    `${id} is left to others`,
+    async () => (await queue().redis.hexists(jobKey(name, id), 'spLeftAt')) === 1,
+  );
 
 const anHourPasses = (): void => redisClock.set(Date.now() + HOUR_MS);
 
@@ -40,11 +45,11 @@ const others: Readonly<Record<string, (data: string) => string>> = {
 describe('a job', () => {
   it.each(Object.keys(others))('%s is left, and fails with a sentence after an hour', async (name) => {
     const begun: string[] = [];
-    queue().consume(async ({ jobId }) => {
-      begun.push(jobId);
-      return resultOf(jobId);
+    const jobId = await submitAs(others[name] ?? String);
+    queue().consume(async (job) => {
+      begun.push(job.jobId);
+      return resultOf(job.jobId);
     });
-    const jobId = await submitAs(others[name] ?? ((data) => data));
     await left('extract', jobId);
     const other = await queue().submit();
     await queue().reaches(other, 'completed');
@@ -64,16 +69,22 @@ describe('a job', () => {
   });
 
   it('of the next edition is taken by a worker of that edition', async () => {
-    queue().consume(async ({ jobId }) => resultOf(jobId));
     const jobId = await submitAs(others['of the next edition'] ?? String);
+    queue().consume(async (job) => resultOf(job.jobId));
     await left('extract', jobId);
-    const newer = queue().worker('extract');
-    const job = await until(
-      'the newer worker has it',
-      async () => (await newer.getNextJob('token', { block: false })) ?? false,
+    const taken: unknown[] = [];
+    const newer = new Worker(
+      queueNames.extract,
+      async ({ id, data }) => {
+        taken.push([id, data.version]);
+        return { version: 2 };
+      },
+      { connection: queue().connect('worker'), prefix: KEY_PREFIX },
     );
-    expect([job.id, job.data.version]).toEqual([jobId, 2]);
-    await job.moveToCompleted({ version: 2 }, 'token', false);
+    queue().onClose(() => newer.close());
+    await until('the newer worker has had it', () => taken.length > 0);
+    expect(taken).toEqual([[jobId, 2]]);
+    await until('it has ended', async () => (await queue().jobs.read(jobId))?.finishedAtMs != null);
     const record = await queue().jobs.read(jobId);
     expect(record?.unreadable).toBeInstanceOf(UnreadableRecord);
     expect(record?.error?.message).toContain('edition 2');

@@ -53,17 +53,17 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'foreign-job-answered',
     promise: 'api.md "Every request": somebody else\'s job is answered like an unknown one',
-    in: 'ownedJob',
-    search: 'record === undefined || record.payload.tenant !== context.key?.id',
-    replace: 'record === undefined',
+    in: 'ownRecord',
+    search: 'record.payload.tenant === tenant ? record : undefined',
+    replace: 'record',
     tests: ['test/api/authorisation.test.ts', 'test/api/tenants.core-all.test.ts'],
   },
   {
     name: 'foreign-upload-usable',
     promise: 'api.md "Upload first": an upload of somebody else answers 404 UPLOAD_NOT_FOUND',
     in: 'readUpload',
-    search: 'parsed.success && parsed.data.tenant === tenant &&',
-    replace: "parsed.success && tenant !== '' &&",
+    search: 'upload?.tenant === tenant &&',
+    replace: "upload && tenant !== '' &&",
     tests: [
       'test/api/authorisation.test.ts',
       'test/api/uploads.test.ts',
@@ -253,8 +253,8 @@ export const apiFaults: readonly Fault[] = [
     name: 'list-ends-after-a-page',
     promise: 'api.md "Follow": only nextCursor: null is the end of a list',
     in: 'listJobs',
-    search: 'filtered ? LOOK_AT : limit + 1,',
-    replace: 'filtered ? LOOK_AT : limit,',
+    search: 'const isFull = found.length === limit &&',
+    replace: 'if (found.length === limit) break;\n    const isFull = found.length === limit &&',
     tests: ['test/api/jobs.test.ts'],
   },
   {
@@ -324,9 +324,9 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'job-record-never-too-old',
     promise: 'errors.md JOB_NOT_FOUND: records are kept for JOB_TTL_SECONDS',
-    in: 'unlessOld',
-    search: 'record.finishedAtMs < oldestMs',
-    replace: 'record.finishedAtMs < 0 * oldestMs',
+    in: 'isTooOld',
+    search: 'finishedAtMs < redisNow()',
+    replace: 'finishedAtMs < 0 * redisNow()',
     tests: ['test/api/jobs.test.ts', 'test/api/downloads.test.ts'],
   },
   {

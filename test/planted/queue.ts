@@ -3,6 +3,46 @@ import type { Fault } from './fault.ts';
 
 export const queueFaults: readonly Fault[] = [
   {
+    name: 'unreadable-record-breaks-lists',
+    promise: 'upgrade.md: a record that cannot be read never breaks a list',
+    in: 'recordOf',
+    search: 'if (!(error instanceof UnreadableRecord)) throw error;',
+    replace: 'throw error;',
+    tests: ['test/api/unreadable-records.test.ts'],
+  },
+  {
+    name: 'newer-job-spends-tries',
+    promise: 'upgrade.md: a job of a newer edition is left to other workers, and spends no try',
+    in: 'openWorker',
+    search: 'if (!(error instanceof UnreadableRecord)) throw error;',
+    replace: 'throw error;',
+    tests: ['test/jobs/editions.test.ts'],
+  },
+  {
+    name: 'unknown-field-ignored',
+    promise: 'upgrade.md: a job with a field that the worker does not know is left to other workers',
+    in: 'ExtractPayload',
+    search: 'z.strictObject({',
+    replace: 'z.object({',
+    tests: ['test/jobs/editions.test.ts'],
+  },
+  {
+    name: 'page-ends-at-missing-records',
+    promise: 'api.md: a page of GET /v1/jobs has `limit` jobs while there are so many',
+    in: 'recordsOf',
+    search: 'if (positions.length < count) return;',
+    replace: 'return;',
+    tests: ['test/api/jobs.test.ts'],
+  },
+  {
+    name: 'ended-jobs-count-as-unfinished',
+    promise: 'api.md "Usage": unfinished jobs are those that have not ended',
+    in: 'countUnfinished',
+    search: 'await fileEnds(redis, ENDS, 1);',
+    replace: '',
+    tests: ['test/api/unreadable-records.test.ts'],
+  },
+  {
     name: 'unconfirmed-job-shown',
     promise: 'failure.md "Redis is away": nothing that was answered 503 is accepted',
     in: 'readJobRecord',

@@ -6,8 +6,8 @@ export const uploadFaults: readonly Fault[] = [
     name: 'expired-upload-usable',
     promise: 'api.md "Upload first": an upload may be used until expiresAt',
     in: 'readUpload',
-    search: 'parsed.data.expiresAtMs > redisNow()',
-    replace: 'parsed.data.expiresAtMs > 0',
+    search: 'upload.expiresAtMs > redisNow()',
+    replace: 'upload.expiresAtMs > 0',
     tests: ['test/api/uploads.test.ts', 'test/api/uploads-tus.test.ts'],
   },
   {

@@ -189,13 +189,15 @@ function allFiles({ files }: EndedJob): readonly string[] {
 
 const trim = loadScript(new URL('./lua/job-index-trim.lua', import.meta.url));
 
-/** Returns how many entries were removed. */
+/** Returns how many jobs were removed from the indexes. */
 export async function sweepJobIndexes(context: SweepContext): Promise<number> {
   let removed = 0;
   const tenants = await context.redis.smembers(ownKey('keys'));
   await repairIndexes(context.redis, tenants);
   for (const tenant of tenants) {
-    for (const index of timeIndexes(tenant)) removed += await trimIndex(context, index);
+    const [all = '', ...byState] = timeIndexes(tenant);
+    removed += await trimIndex(context, all);
+    for (const index of byState) await trimIndex(context, index);
   }
   return removed;
 }
