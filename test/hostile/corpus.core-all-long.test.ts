@@ -14,11 +14,11 @@ import { byRun, currentRun } from 'soundpost-testing/by-run';
 import { tools } from 'soundpost-testing/extracting';
 import { ffmpeg } from 'soundpost-testing/oracle';
 import { programOf, startedFromNow } from 'soundpost-testing/processes';
+import { seeded } from 'soundpost-testing/random';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { corpus } from './corpus.ts';
 import type { HostileFile } from './hostile-file.ts';
 import { MemoryWatch } from './memory-watch.ts';
-import { seeded } from './random.ts';
 import { type Surroundings, type Trial, tryFile } from './trial.ts';
 
 /** Of how many files each how manyth is tried. */

@@ -1,12 +1,12 @@
 /** The corpus: every crafted file once, and damaged ones until there are as many as are wanted. */
 import { writeFile } from 'node:fs/promises';
 import { type BaseFile, baseFiles, type Codec } from 'soundpost-testing/base-files';
+import { mutations } from 'soundpost-testing/mutations';
+import { seeded } from 'soundpost-testing/random';
 import { bombs, noFiles } from './bombs.ts';
 import { boxFiles } from './boxes.ts';
 import type { HostileFile } from './hostile-file.ts';
-import { mutations } from './mutations.ts';
 import { playlistFiles } from './playlists.ts';
-import { seeded } from './random.ts';
 
 const SEED = 6;
 

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { S3Bucket } from 'soundpost-kit/storage/s3-bucket';
 import { StorageUnavailable } from 'soundpost-kit/storage/storage';
 import { byRun } from 'soundpost-testing/by-run';
+import { type Random, seeded } from 'soundpost-testing/random';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { sendVoiceMessage } from '../../src/followups/kinds/gateway-client.ts';
 import { transcribePart } from '../../src/followups/transcripts/client.ts';
-import { type Random, seeded } from './random.ts';
 
 /** Of each client. */
 const COUNT = byRun({ core: 60, all: 6_700 });

@@ -1,5 +1,5 @@
 /** Playlists and manifests that would have a job send thousands of requests to somebody's server. */
-import { type Random, seeded } from '../hostile/random.ts';
+import { type Random, seeded } from 'soundpost-testing/random';
 
 export interface RequestStorm {
   readonly name: string;

@@ -101,7 +101,7 @@ export const JobWarning = z.object({
     .enum(['TRUNCATED', 'SILENT', 'ONE_SIDED', 'CANCELLED_OUT', 'GAPS_FILLED', 'SEGMENTS_MISSING'])
     .meta({
       description:
-        'TRUNCATED: the file was cut off. SILENT: an output peaks below −60 dBFS. ONE_SIDED: one of two channels is silent, so mono is the other one. CANCELLED_OUT: two channels are out of phase, so mono is the left one. GAPS_FILLED: more than 1 s of silence was put in. SEGMENTS_MISSING: the stream says that parts of it are lost',
+        'TRUNCATED: the file was cut off. SILENT: an output peaks below −60 dBFS. ONE_SIDED: one of two channels is silent, so mono is the other one. CANCELLED_OUT: two channels are out of phase, so mono is the left one. GAPS_FILLED: more than 1 s of silence was put in. SEGMENTS_MISSING: parts of the stream are lost, because its playlist says so, or its server did not send them',
     }),
   message: z.string(),
   output: OutputName.optional().meta({ description: 'The output that it is about, where it is one' }),

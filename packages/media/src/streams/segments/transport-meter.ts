@@ -14,9 +14,8 @@ interface Stream {
   readonly frames: FrameReader;
   /** Of the first timestamp; those of the others count from it. */
   readonly startSeconds: number;
-  earliest: number;
-  latest: number;
-  stamps: number;
+  /** From the first on, in the order of decoding. */
+  readonly stamps: number[];
   counter: number | undefined;
   heldSeconds: number;
   /** The PES packet that is being read. */
@@ -59,11 +58,11 @@ export class TransportMeter {
       (best, span) => (best === undefined || span.heldSeconds > best.heldSeconds ? span : best),
       undefined,
     );
-    const others = spans.filter((span) => !span.isSound);
+    const others = spans.filter((span) => !span.isSound && !span.hasHole);
     return {
       kind: 'mpegts',
       bytes: sizeBytes - (sizeBytes % PACKET_BYTES),
-      heldSeconds: most?.heldSeconds ?? (others.length > 0 ? undefined : 0),
+      heldSeconds: most?.heldSeconds ?? (spans.length > sounding.length ? undefined : 0),
       startSeconds: most?.startSeconds,
       isWhole: !this.#isDamaged && sizeBytes % PACKET_BYTES === 0,
       beside: others,
@@ -101,7 +100,7 @@ export class TransportMeter {
   #begin(pid: number, { id, seconds }: { readonly id: number; readonly seconds: number }): Stream {
     const stream = {
       ...{ isSound: isSound(id), frames: new FrameReader(), startSeconds: seconds },
-      ...{ earliest: 0, latest: 0, stamps: 0, counter: undefined, heldSeconds: 0 },
+      ...{ stamps: [], counter: undefined, heldSeconds: 0 },
       pes: { packets: [], leftBytes: undefined, seconds: 0, isBroken: false },
     };
     if (stream.isSound) this.#broken.push(...(this.#loose.get(pid) ?? []));
@@ -134,21 +133,32 @@ function take({ pes, frames }: Stream, payload: Buffer, at: number): void {
   for (const { seconds } of frames.read(payload)) pes.seconds += seconds;
 }
 
-function stamp(stream: Stream, seconds: number): void {
-  const at = secondsBetween(stream.startSeconds, seconds);
-  if (Math.abs(at - stream.latest) > JUMP_SECONDS) return;
-  stream.earliest = Math.min(stream.earliest, at);
-  stream.latest = Math.max(stream.latest, at);
-  stream.stamps += 1;
+function stamp({ startSeconds, stamps }: Stream, seconds: number): void {
+  const at = secondsBetween(startSeconds, seconds);
+  if (Math.abs(at - (stamps.at(-1) ?? 0)) <= JUMP_SECONDS && stamps.length < MAX_STAMPS) stamps.push(at);
+}
+
+/** Packets with times that a segment has at most; of more, the rest is not looked at. */
+const MAX_STAMPS = 100_000;
+
+/** Between two pictures, where some are missing between them: so long, and so many times the usual. */
+const HOLE = { seconds: 0.3, times: 3 };
+
+interface StreamSpan extends Span {
+  readonly isSound: boolean;
+  readonly hasHole: boolean;
 }
 
 /** Where no frame was found, by its timestamps, of which the last lasts as long as the others. */
-function spanOf(stream: Stream): Span & { readonly isSound: boolean } {
-  const { earliest, latest, stamps, frames } = stream;
-  const spanned = stamps < 2 ? 0 : ((latest - earliest) * stamps) / (stamps - 1);
+function spanOf({ stamps, frames, startSeconds, isSound: sounds, heldSeconds }: Stream): StreamSpan {
+  const sorted = stamps.toSorted((a, b) => a - b);
+  const [earliest = 0] = sorted;
+  const usual = sorted.length < 2 ? 0 : ((sorted.at(-1) ?? 0) - earliest) / (sorted.length - 1);
+  const longest = sorted.reduce((most, at, nth) => Math.max(most, at - (sorted[nth - 1] ?? at)), 0);
   return {
-    isSound: stream.isSound,
-    startSeconds: stream.startSeconds + earliest,
-    heldSeconds: frames.isKnown ? stream.heldSeconds : spanned,
+    isSound: sounds,
+    hasHole: longest > Math.max(HOLE.seconds, HOLE.times * usual),
+    startSeconds: startSeconds + earliest,
+    heldSeconds: frames.isKnown ? heldSeconds : usual * sorted.length,
   };
 }
