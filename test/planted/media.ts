@@ -169,6 +169,22 @@ export const mediaFaults: readonly Fault[] = [
     tests: ['packages/media/test/reading/reader.test.ts'],
   },
   {
+    name: 'short-packets-read-at-once',
+    promise: 'operations.md "Sandbox": what is read in place lets others run in between',
+    in: 'oggPage',
+    search: 'await nextTurn();',
+    replace: '',
+    tests: ['packages/media/test/ogg/strangers-notes.test.ts'],
+  },
+  {
+    name: 'subtitles-written-at-once',
+    promise: 'operations.md "Sandbox": what is read in place lets others run in between',
+    in: 'eachCue',
+    search: 'await nextTurn();',
+    replace: '',
+    tests: ['test/followups/transcripts/subtitles.test.ts'],
+  },
+  {
     name: 'live-stream-taken',
     promise: 'api.md "Streams": a live stream fails with EXTRACTION_FAILED live stream',
     in: 'parseMedia',
