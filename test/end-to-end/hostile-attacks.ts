@@ -144,15 +144,15 @@ export function attacksOf(share: number): Attacks {
   const hours = (): Promise<Buffer> =>
     silence('hours.flac', most(LONGEST_SECONDS), ['-c:a', 'flac', '-compression_level', '0']);
   return {
-    'headers of 4,000 tracks in turns': async () => ({
+    'headers of 3,500 tracks in turns': async () => ({
       bodies: bodies({
         '/tracks.m3u8': behindMaps(most(9_000), (nth) => `/tracks-${nth % 2}.mp4`, '/8.m4s'),
-        '/tracks-0.mp4': header(4_000),
-        '/tracks-1.mp4': header(4_000, 8),
+        '/tracks-0.mp4': header(3_500),
+        '/tracks-1.mp4': header(3_500, 8),
         '/8.m4s': box('free'),
       }),
       submission: job('/tracks.m3u8'),
-      ends: { code: 'INVALID_VIDEO', details: /4000 tracks, which is more than 64/ },
+      ends: { code: 'INVALID_VIDEO', details: /3500 tracks, which is more than 64/ },
     }),
     'headers of a megabyte in turns': async () => ({
       bodies: bodies({

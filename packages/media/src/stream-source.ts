@@ -59,7 +59,7 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
       const stream: StreamContext = {
         folder,
         signal,
-        reading: { signal, charge: request.tools.meter },
+        reading: { signal, charge: request.tools.meter, owner: request.tools.owner },
         makeRoom: roomBySteps(request),
         isFetchFailure: (error) => error instanceof OutboundFailed || error instanceof OutboundRefused,
         async fetch({ isSegment = false, ...piece }, take) {

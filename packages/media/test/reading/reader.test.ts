@@ -1,6 +1,6 @@
 /** Where strangers' descriptions are read, what of, and what ends a piece of work that is too much. */
 import { afterEach, expect, it } from 'vitest';
-import { Reader, readApart, readSourceApart } from '../../src/reading/reader.ts';
+import { Reader, Readers, readApart, readSourceApart } from '../../src/reading/reader.ts';
 import { readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { inMemory, sourceOf } from '../sparse/byte-source.ts';
 import { box, FTYP, mdat, plainTables, trak } from '../sparse/mp4-boxes.ts';
@@ -120,6 +120,24 @@ it('a process that was killed is started again, and the work that it had is done
   const done = await Promise.all(underway);
   expect(done.map(({ segments }) => segments.length)).toEqual([10_000, 9_000]);
   expect(own.pid).not.toBe(pid);
+});
+
+it('nobody waits for what is read for another owner, and one process is kept', async () => {
+  const readers = new Readers();
+  const of = (owner: string) =>
+    readers.run('playlist', { bytes: playlist(10_000), url: URL }, { ...reading, owner });
+  await of('hostile');
+  const hostile = readers.pidOf('hostile') ?? 0;
+  process.kill(hostile, 'SIGSTOP');
+  const underway = of('hostile');
+  await of('other');
+  process.kill(hostile, 'SIGCONT');
+  await underway;
+  expect([readers.pidOf('hostile'), readers.pidOf('other')]).toEqual([hostile, undefined]);
+  // The next owner takes what is idle.
+  await of('third');
+  expect([readers.pidOf('hostile'), readers.pidOf('third')]).toEqual([undefined, hostile]);
+  readers.close();
 });
 
 // A source that is read here, for a reader there.
