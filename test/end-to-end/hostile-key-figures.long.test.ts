@@ -146,8 +146,7 @@ function attackWith(attack: Attack, key: string) {
   return async () => {
     isOver = true;
     await ended;
-    for (let from = 0; from < jobs.length; from += 100)
-      await client.call('POST', '/v1/jobs/bulk', { action: 'delete', jobs: jobs.slice(from, from + 100) });
+    for (const jobId of jobs) await client.call('DELETE', `/v1/jobs/${jobId}`);
     await until('nothing of it is left', async () => {
       const { body } = await client.call('GET', '/v1/usage');
       return body.data.unfinishedJobs.used === 0;
