@@ -1,5 +1,5 @@
 /** A source that is an HLS or DASH stream: its segments go to one local file, read as any other. */
-import { mkdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError } from 'soundpost-contract/errors';
 import type { NamedOutput } from 'soundpost-contract/output-request';
@@ -50,9 +50,8 @@ const ROOM_STEP_BYTES = 16 * 1024 * 1024;
 export async function fetchStream(playlist: Playlist, request: SourceRequest): Promise<StreamSource> {
   const { outbound, maxInputBytes, signal, workspace, outputs, logger, admitStreamRequest } = request;
   const folder = join(workspace, 'segments');
-  requirePlaylistSize((await stat(playlist.path)).size);
-  const bytes = await readFile(playlist.path);
-  await rm(playlist.path);
+  const { size: sizeBytes } = await stat(playlist.path);
+  requirePlaylistSize(sizeBytes);
   await mkdir(folder, { mode: 0o700 });
   try {
     return await outbound.fetchPieces({ maxBytes: maxInputBytes, signal }, async (fetch) => {
@@ -68,9 +67,10 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
           return fetch({ ...piece, admit }, take);
         },
       };
-      const { kind, url } = playlist;
+      const { kind, path, url } = playlist;
       const asked = outputs.length === 0 ? [undefined] : outputs.map(({ track }) => track);
-      const { content, isTrack, held } = await openStream({ kind, url, bytes, asked }, stream);
+      const { content, isTrack, held } = await openStream({ kind, url, path, sizeBytes, asked }, stream);
+      await rm(path);
       const fetched = { isTrack, elsewhere: transcriptsElsewhere(outputs, held) };
       if ('fileUrl' in content) {
         requireTls(content.fileUrl, playlist);

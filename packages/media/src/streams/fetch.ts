@@ -1,6 +1,6 @@
 /** Fetches the pieces of a stream, several at a time, and passes them on in order. */
-import { createDecipheriv, type Decipheriv } from 'node:crypto';
-import { open, readFile, rm } from 'node:fs/promises';
+import { createDecipheriv, type Decipheriv, randomUUID } from 'node:crypto';
+import { open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Reading, readApart } from '../reading/reader.ts';
 import { needsHeader } from './join/join.ts';
@@ -48,14 +48,23 @@ const SEGMENTS_AT_ONCE = 8;
 
 /** The segments of a media playlist. @throws {MediaFailure}; as {@link FetchPiece} */
 export async function fetchPlaylist(
-  { fetch, signal, reading }: StreamContext,
+  { fetch, signal, reading, folder, makeRoom }: StreamContext,
   url: string,
 ): Promise<Presentation> {
-  const playlist = await fetch({ url, maxBytes: MAX_PLAYLIST_BYTES, signal }, async (answer) => ({
-    url: answer.url,
-    bytes: await allOf(answer.bytes),
-  }));
-  return readApart('playlist', playlist, playlist.bytes.length, reading);
+  const path = join(folder, `playlist-${randomUUID()}`);
+  const { finalUrl, sizeBytes } = await fetch(
+    { url, maxBytes: MAX_PLAYLIST_BYTES, signal },
+    async (answer) => {
+      const bytes = await allOf(answer.bytes);
+      await makeRoom(bytes.length);
+      await writeFile(path, bytes, { mode: 0o600 });
+      return { finalUrl: answer.url, sizeBytes: bytes.length };
+    },
+  );
+  const playlist = await readApart('playlist', { path, url: finalUrl }, sizeBytes, reading);
+  await rm(path);
+  await makeRoom(-sizeBytes);
+  return playlist;
 }
 
 /** What is small enough to be held in memory. @throws as {@link FetchPiece} */

@@ -6,14 +6,15 @@ import { besidePictures } from './hls/pictures.ts';
 import type { OpenedStream } from './presentation.ts';
 
 /**
+ * @param description in a file of so many bytes
  * @throws {MediaFailure} if nothing in it can be fetched; what fetching a playlist throws
  */
 export async function openStream(
-  description: Description,
+  description: Omit<Description, 'bytes'> & { readonly path: string; readonly sizeBytes: number },
   context: StreamContext,
 ): Promise<OpenedStream & Pick<Described, 'held'>> {
   const { reading } = context;
-  const { opened, held } = await readApart('description', description, description.bytes.length, reading);
+  const { opened, held } = await readApart('description', description, description.sizeBytes, reading);
   if ('content' in opened) return { ...opened, held };
   const { url, isTrack, picturesUrl } = opened;
   const sound = await fetchPlaylist(context, url);

@@ -1,10 +1,13 @@
 /** Where strangers' descriptions are read, what of, and what ends a piece of work that is too much. */
+import { writeFile } from 'node:fs/promises';
+import { mediaFolder } from 'soundpost-testing/sources';
 import { afterEach, expect, it } from 'vitest';
 import { Reader, Readers, readApart, readSourceApart } from '../../src/reading/reader.ts';
 import { readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { inMemory, sourceOf } from '../sparse/byte-source.ts';
 import { box, FTYP, mdat, plainTables, trak } from '../sparse/mp4-boxes.ts';
 
+const folder = mediaFolder();
 const URL = 'http://cdn.example/stream.m3u8';
 const { signal } = new AbortController();
 
@@ -46,12 +49,19 @@ const master = (renditions: number) =>
     ].join('\n'),
   );
 
-const read = (bytes: Buffer, reader?: Reader) => {
-  const input = { bytes, url: URL };
+/** In a file, as it was downloaded. */
+async function onDisk(bytes: Buffer): Promise<{ path: string; url: string }> {
+  const path = folder.at(crypto.randomUUID());
+  await writeFile(path, bytes);
+  return { path, url: URL };
+}
+
+async function read(bytes: Buffer, reader?: Reader) {
+  const input = await onDisk(bytes);
   return reader === undefined
     ? readApart('playlist', input, bytes.length, reading)
     : reader.run('playlist', input, reading);
-};
+}
 
 it('up to 64 KiB is read in place, more in the other process, with the same answer', async () => {
   const [small, large] = [playlist(100), playlist(10_000)];
@@ -73,7 +83,7 @@ it('of 70,000 renditions and 8 outputs one piece of work is made, and the first 
   const asked = [undefined, 0, 1, 2, 3, 63, 64, 'en'];
   const { opened, held } = await readApart(
     'description',
-    { kind: 'hls', bytes, url: URL, asked },
+    { kind: 'hls', ...(await onDisk(bytes)), asked },
     bytes.length,
     reading,
   );
@@ -102,7 +112,7 @@ it.each([
   own = new Reader(limits);
   const bytes = master(20_000);
   await expect(
-    own.run('description', { kind: 'hls', bytes, url: URL, asked: [undefined] }, reading),
+    own.run('description', { kind: 'hls', ...(await onDisk(bytes)), asked: [undefined] }, reading),
   ).rejects.toMatchObject({
     code: 'INVALID_VIDEO',
     details: `the description of the file or stream takes more ${what} to read than is allowed; send a plain file, or convert it first`,
@@ -124,8 +134,8 @@ it('a process that was killed is started again, and the work that it had is done
 
 it('nobody waits for what is read for another owner, and one process is kept', async () => {
   const readers = new Readers();
-  const of = (owner: string) =>
-    readers.run('playlist', { bytes: playlist(10_000), url: URL }, { ...reading, owner });
+  const input = await onDisk(playlist(10_000));
+  const of = (owner: string) => readers.run('playlist', input, { ...reading, owner });
   await of('hostile');
   const hostile = readers.pidOf('hostile') ?? 0;
   process.kill(hostile, 'SIGSTOP');
