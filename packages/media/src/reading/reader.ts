@@ -16,8 +16,8 @@ import {
   errorOf,
   type Kind,
   type Order,
+  REPLY_HEAD_BYTES,
   type Reply,
-  type ReplyPart,
   type SourceState,
   type Want,
 } from './messages.ts';
@@ -288,7 +288,8 @@ class ReaderProcess {
   /** One order at a time: so its time is known. */
   #turn: Promise<unknown> = Promise.resolve();
   #reply: PromiseWithResolvers<Reply> | undefined;
-  #parts: Uint8Array[] = [];
+  #received: Buffer[] = [];
+  #receivedBytes = 0;
   #isGone = false;
 
   constructor({ memoryBytes }: ReaderLimits, onGone: (gone: ReaderProcess) => void) {
@@ -300,9 +301,9 @@ class ReaderProcess {
       serialization: 'advanced',
       // A terminal's signals should reach only this process.
       detached: true,
-      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
     });
-    this.#child.on('message', (part: ReplyPart) => this.#receive(part));
+    this.#child.stdout?.on('data', (chunk: Buffer) => this.#receive(chunk));
     this.#child.once('error', () => this.end());
     // V8 aborts where its own part of the memory is used up.
     this.#child.once('exit', (code, signal) =>
@@ -311,6 +312,7 @@ class ReaderProcess {
     // Does not keep an idle process alive; an order has a timer.
     this.#child.unref();
     this.#child.channel?.unref();
+    (this.#child.stdout as { unref?(): void } | null)?.unref?.();
   }
 
   get pid(): number | undefined {
@@ -344,12 +346,18 @@ class ReaderProcess {
     this.#reply?.reject(reason);
   }
 
-  #receive({ bytes, isLast }: ReplyPart): void {
-    this.#parts.push(bytes);
-    if (!isLast) return;
-    const whole = Buffer.concat(this.#parts);
-    this.#parts = [];
-    this.#reply?.resolve(deserialize(whole) as Reply);
+  /** Puts a reply together once it is whole; the next one comes with the next order. */
+  #receive(chunk: Buffer): void {
+    this.#received.push(chunk);
+    this.#receivedBytes += chunk.length;
+    if (this.#receivedBytes < REPLY_HEAD_BYTES) return;
+    const [first = chunk] = this.#received;
+    const head = first.length < REPLY_HEAD_BYTES ? Buffer.concat(this.#received) : first;
+    if (this.#receivedBytes < REPLY_HEAD_BYTES + head.readUInt32BE(0)) return;
+    const whole = Buffer.concat(this.#received);
+    this.#received = [];
+    this.#receivedBytes = 0;
+    this.#reply?.resolve(deserialize(whole.subarray(REPLY_HEAD_BYTES)) as Reply);
   }
 
   async endIfLarge(): Promise<void> {

@@ -4,6 +4,7 @@ import { open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Reading, readApart } from '../reading/reader.ts';
 import { needsHeader } from './join/join.ts';
+import { unpacked } from './packed.ts';
 import {
   MAX_INIT_BYTES,
   type Piece,
@@ -64,7 +65,7 @@ export async function fetchPlaylist(
   const playlist = await readApart('playlist', { path, url: finalUrl }, sizeBytes, reading);
   await rm(path);
   await makeRoom(-sizeBytes);
-  return playlist;
+  return unpacked(playlist);
 }
 
 /** What is small enough to be held in memory. @throws as {@link FetchPiece} */

@@ -3,6 +3,7 @@ import { readApart } from '../reading/reader.ts';
 import type { Described, Description } from './description.ts';
 import { fetchPlaylist, type StreamContext } from './fetch.ts';
 import { besidePictures } from './hls/pictures.ts';
+import { unpacked } from './packed.ts';
 import type { OpenedStream } from './presentation.ts';
 
 /**
@@ -14,9 +15,13 @@ export async function openStream(
   context: StreamContext,
 ): Promise<OpenedStream & Pick<Described, 'held'>> {
   const { reading } = context;
-  const { opened, held } = await readApart('description', description, description.sizeBytes, reading);
-  if ('content' in opened) return { ...opened, held };
-  const { url, isTrack, picturesUrl } = opened;
+  const read = await readApart('description', description, description.sizeBytes, reading);
+  const { held, next } = read;
+  if (next === undefined) {
+    const { content, isTrack } = read;
+    return { content: 'fileUrl' in content ? content : await unpacked(content), isTrack, held };
+  }
+  const { url, isTrack, picturesUrl } = next;
   const sound = await fetchPlaylist(context, url);
   return {
     content: picturesUrl === undefined ? sound : await besidePictures(sound, picturesUrl, context),

@@ -22,7 +22,7 @@ export interface Piece extends Resource {
 }
 
 export interface Segment extends Piece {
-  /** Read first by a decoder: the header of fMP4 or WebM. One object for all of its segments. */
+  /** Read first by a decoder: the header of fMP4 or WebM. Many may share an object. */
   readonly init?: Piece | undefined;
   readonly seconds: number;
   /** The gap before it, by the stream's own tags (EXT-X-GAP); default 0. */

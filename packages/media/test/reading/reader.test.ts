@@ -1,9 +1,11 @@
 /** Where strangers' descriptions are read, what of, and what ends a piece of work that is too much. */
 import { writeFile } from 'node:fs/promises';
 import { mediaFolder } from 'soundpost-testing/sources';
+import { turnsDuring } from 'soundpost-testing/turns-during';
 import { afterEach, expect, it } from 'vitest';
 import { Reader, Readers, readApart, readSourceApart } from '../../src/reading/reader.ts';
 import { readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
+import { unpacked } from '../../src/streams/packed.ts';
 import { inMemory, sourceOf } from '../sparse/byte-source.ts';
 import { box, FTYP, mdat, plainTables, trak } from '../sparse/mp4-boxes.ts';
 
@@ -58,9 +60,11 @@ async function onDisk(bytes: Buffer): Promise<{ path: string; url: string }> {
 
 async function read(bytes: Buffer, reader?: Reader) {
   const input = await onDisk(bytes);
-  return reader === undefined
-    ? readApart('playlist', input, bytes.length, reading)
-    : reader.run('playlist', input, reading);
+  return unpacked(
+    reader === undefined
+      ? await readApart('playlist', input, bytes.length, reading)
+      : await reader.run('playlist', input, reading),
+  );
 }
 
 it('up to 64 KiB is read in place, more in the other process, with the same answer', async () => {
@@ -74,14 +78,14 @@ it('up to 64 KiB is read in place, more in the other process, with the same answ
   expect(charged).toHaveLength(2);
   expect(segments).toHaveLength(10_000);
   expect(segments.slice(0, 100)).toEqual(here.segments);
-  // What they share is one object there, and here.
-  expect(new Set(segments.map(({ init }) => init)).size).toBe(1);
+  // What they share is one object there, and one for 500 here.
+  expect(new Set(segments.map(({ init }) => init)).size).toBe(20);
 });
 
 it('of 70,000 renditions and 8 outputs one piece of work is made, and the first 64 are offered', async () => {
   const bytes = master(70_000);
   const asked = [undefined, 0, 1, 2, 3, 63, 64, 'en'];
-  const { opened, held } = await readApart(
+  const { held, ...opened } = await readApart(
     'description',
     { kind: 'hls', ...(await onDisk(bytes)), asked },
     bytes.length,
@@ -89,15 +93,23 @@ it('of 70,000 renditions and 8 outputs one piece of work is made, and the first 
   );
   expect(charged).toHaveLength(1);
   expect(opened).toEqual({
-    url: 'http://cdn.example/0.m3u8',
-    isTrack: true,
-    picturesUrl: 'http://cdn.example/pictures.m3u8',
+    next: {
+      url: 'http://cdn.example/0.m3u8',
+      isTrack: true,
+      picturesUrl: 'http://cdn.example/pictures.m3u8',
+    },
   });
   expect(held.slice(0, 6)).toEqual([true, true, false, false, false, false]);
   expect(held.slice(6)).toMatchObject([
     { code: 'EXTRACTION_FAILED', details: expect.stringMatching(/^no audio track 64; the stream has 0: /) },
     { details: expect.stringMatching(/^no audio track en;/) },
   ]);
+});
+
+it('what comes from there is put together in turns with other work', async () => {
+  const input = await onDisk(playlist(10_000));
+  const packed = await readApart('playlist', input, 1_000_000, reading);
+  expect(await turnsDuring(() => unpacked(packed))).toBeGreaterThanOrEqual(20);
 });
 
 it('a failure is the same from there', async () => {
