@@ -8,7 +8,6 @@ import type { AudioIndex } from '../sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from '../sparse/mp4/boxes.ts';
 import type { ByteSource } from '../sparse/mp4/top-level.ts';
 import type { Description } from '../streams/description.ts';
-import { packed } from '../streams/packed.ts';
 import type { LocalFile } from '../truncation.ts';
 
 interface OnDisk {
@@ -19,6 +18,7 @@ export const tasks = {
   /** A playlist or manifest on the disk, for all outputs of a job: messages of megabytes take long. */
   async description({ path, ...rest }: Omit<Description, 'bytes'> & OnDisk) {
     const { readDescription } = await import('../streams/description.ts');
+    const { packed } = await import('../streams/presentation.ts');
     const { opened, held } = await readDescription({ ...rest, bytes: await readFile(path) });
     if (!('content' in opened)) return { next: opened, held };
     const { content, isTrack } = opened;
@@ -27,6 +27,7 @@ export const tasks = {
   /** A playlist that one of another kind leads to. */
   async playlist({ path, url }: Pick<Description, 'url'> & OnDisk) {
     const { readPlaylist } = await import('../streams/description.ts');
+    const { packed } = await import('../streams/presentation.ts');
     return packed(readPlaylist({ url, bytes: await readFile(path) }));
   },
   /** The header of fMP4. */

@@ -4,13 +4,13 @@ import { open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Reading, readApart } from '../reading/reader.ts';
 import { needsHeader } from './join/join.ts';
-import { unpacked } from './packed.ts';
 import {
   MAX_INIT_BYTES,
   type Piece,
   type Presentation,
   type Resource,
   type Segment,
+  unpacked,
   unusable,
 } from './presentation.ts';
 

@@ -3,8 +3,7 @@ import { readApart } from '../reading/reader.ts';
 import type { Described, Description } from './description.ts';
 import { fetchPlaylist, type StreamContext } from './fetch.ts';
 import { besidePictures } from './hls/pictures.ts';
-import { unpacked } from './packed.ts';
-import type { OpenedStream } from './presentation.ts';
+import { type OpenedStream, unpacked } from './presentation.ts';
 
 /**
  * @param description in a file of so many bytes

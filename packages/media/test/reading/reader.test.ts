@@ -5,7 +5,7 @@ import { turnsDuring } from 'soundpost-testing/turns-during';
 import { afterEach, expect, it } from 'vitest';
 import { Reader, Readers, readApart, readSourceApart } from '../../src/reading/reader.ts';
 import { readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
-import { unpacked } from '../../src/streams/packed.ts';
+import { unpacked } from '../../src/streams/presentation.ts';
 import { inMemory, sourceOf } from '../sparse/byte-source.ts';
 import { box, FTYP, mdat, plainTables, trak } from '../sparse/mp4-boxes.ts';
 
