@@ -64,7 +64,7 @@ export async function transcribeHere(
     onProgress: (fraction) => progress.show({ step: 'transcribing', fraction }),
   });
   const written = join(folder, 'transcript');
-  await writeFile(written, writeSubtitles(transcript, audio.subtitles));
+  await writeFile(written, await writeSubtitles(transcript, audio.subtitles));
   return { path: written, language: transcript.language };
 }
 

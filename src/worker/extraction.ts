@@ -102,12 +102,13 @@ async function runSteps(
   }
 }
 
-/** Tools that are charged to the key while they run; of a key over its budget at nice 19. */
+/** Tools of the key, charged to it while they run; of a key over its budget at nice 19. */
 async function chargedTo(tenant: string, { tools, charge }: WorkerServices): Promise<MediaTools> {
-  if (charge === undefined) return tools;
+  if (charge === undefined) return { ...tools, owner: tenant };
   let isOver = await charge(tenant, 0);
   return {
     ...tools,
+    owner: tenant,
     meter(seconds) {
       if (seconds > 0) {
         void charge(tenant, seconds).then((isNow) => {

@@ -23,7 +23,7 @@ export async function fetchAudioParts(
   try {
     const container = await sniffContainer(parts);
     const isMatroska = container?.demuxer === 'matroska';
-    const reading = { signal, charge: tools.meter };
+    const reading = { signal, charge: tools.meter, owner: tools.owner };
     const index = await readSourceApart(isMatroska ? 'matroskaParts' : 'movieParts', parts, reading);
     if (!(await parts.fetch(index.lead))) throw new UnsupportedLayout('little would be gained');
     const probed = await probe(tools, path, { signal });

@@ -115,12 +115,15 @@ export class WaveformMeter {
 
   /** 64 values, 0 … 100: root mean square of each part, the loudest 100; all 0 for silence. */
   bars(): Uint8Array {
-    const windows = this.#count > 0 ? [...this.#windows, this.#mean()] : this.#windows;
+    const windows = this.#windows;
+    if (this.#count > 0) this.#endWindow();
+    // Not by copies of each part: of six hours these took 0.2 s.
     const levels = Array.from({ length: BARS }, (_, bar) => {
       const from = Math.floor((bar * windows.length) / BARS);
       const to = Math.max(from + 1, Math.floor(((bar + 1) * windows.length) / BARS));
-      const part = windows.slice(from, to);
-      return Math.sqrt(part.reduce((sum, power) => sum + power, 0) / Math.max(1, part.length));
+      let sum = 0;
+      for (let at = from; at < to; at += 1) sum += windows[at] ?? 0;
+      return Math.sqrt(sum / (to - from));
     });
     const loudest = Math.max(...levels);
     return Uint8Array.from(levels, (level) =>
@@ -132,15 +135,13 @@ export class WaveformMeter {
     this.#samples += 1;
     this.#count += 1;
     this.#sumOfSquares += sample * sample;
-    if (this.#count === WINDOW_SAMPLES) {
-      this.#windows.push(this.#mean());
-      this.#sumOfSquares = 0;
-      this.#count = 0;
-    }
+    if (this.#count === WINDOW_SAMPLES) this.#endWindow();
   }
 
-  #mean(): number {
-    return this.#sumOfSquares / this.#count;
+  #endWindow(): void {
+    this.#windows.push(this.#sumOfSquares / this.#count);
+    this.#sumOfSquares = 0;
+    this.#count = 0;
   }
 }
 

@@ -117,7 +117,7 @@ export async function probe(
   const { sizeBytes } = await requireRegularFile(file);
   const container = await sniffFile(file, sizeBytes);
   const local = { path: file, demuxer: container.demuxer, sizeBytes };
-  const reading = { signal, charge: tools.meter };
+  const reading = { signal, charge: tools.meter, owner: tools.owner };
   const encryptedIds = await readFileApart('encryptedStreams', local, reading);
   const asked = await askFfprobe(tools, file, container, signal).catch(async (error) => {
     if (!(error instanceof MediaFailure)) throw error;

@@ -149,7 +149,7 @@ type LookedAt = Omit<Job, 'scratch' | 'maxAudioSeconds' | 'maxOutputBytes'>;
 export async function truncationOf(job: LookedAt): Promise<string | null> {
   const { container, sizeBytes } = job.probe;
   const local = { path: job.input, demuxer: container.demuxer, sizeBytes };
-  const reading = { signal: job.signal, charge: job.tools.meter };
+  const reading = { signal: job.signal, charge: job.tools.meter, owner: job.tools.owner };
   const missing = await readFileApart('missingEnd', local, reading);
   if (missing !== null) return `${missing}${await missingSeconds(job)}`;
   if (container.demuxer !== 'flv') return null;

@@ -1,5 +1,5 @@
 /** A source that is an HLS or DASH stream: its segments go to one local file, read as any other. */
-import { mkdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError } from 'soundpost-contract/errors';
 import type { NamedOutput } from 'soundpost-contract/output-request';
@@ -53,16 +53,15 @@ const ROOM_STEP_BYTES = 16 * 1024 * 1024;
 export async function fetchStream(playlist: Playlist, request: SourceRequest): Promise<StreamSource> {
   const { outbound, maxInputBytes, signal, workspace, outputs, logger, admitStreamRequest } = request;
   const folder = join(workspace, 'segments');
-  requirePlaylistSize((await stat(playlist.path)).size);
-  const bytes = await readFile(playlist.path);
-  await rm(playlist.path);
+  const { size: sizeBytes } = await stat(playlist.path);
+  requirePlaylistSize(sizeBytes);
   await mkdir(folder, { mode: 0o700 });
   try {
     return await outbound.fetchPieces({ maxBytes: maxInputBytes, signal }, async (fetch) => {
       const stream: StreamContext = {
         folder,
         signal,
-        reading: { signal, charge: request.tools.meter },
+        reading: { signal, charge: request.tools.meter, owner: request.tools.owner },
         makeRoom: roomBySteps(request),
         isFetchFailure: (error) => error instanceof OutboundFailed || error instanceof OutboundRefused,
         async fetch({ isSegment = false, ...piece }, take) {
@@ -71,9 +70,11 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
           return fetch({ ...piece, admit }, take);
         },
       };
-      const { kind, url, isOpenEnded } = playlist;
+      const { kind, path, url, isOpenEnded } = playlist;
       const asked = outputs.length === 0 ? [undefined] : outputs.map(({ track }) => track);
-      const { content, isTrack, held } = await openStream({ kind, url, bytes, isOpenEnded, asked }, stream);
+      const described = { kind, url, isOpenEnded, path, sizeBytes, asked };
+      const { content, isTrack, held } = await openStream(described, stream);
+      await rm(path);
       const fetched = { isTrack, elsewhere: transcriptsElsewhere(outputs, held) };
       if ('fileUrl' in content) {
         requireTls(content.fileUrl, playlist);

@@ -44,9 +44,11 @@ type Answer =
   /** Final: a retry would fail too. */
   | { readonly kind: 'refused'; readonly error: string; readonly said?: string };
 
-/** For 13 minutes a few hundred kilobytes, with a token list for each segment. */
-const LARGEST_ANSWER_BYTES = 16 * 1024 * 1024;
+/** For 13 minutes a few hundred kilobytes, with a token list for each segment; parsed in 50 ms. */
+const LARGEST_ANSWER_BYTES = 4 * 1024 * 1024;
 const MOST_WORDS_OF_ERROR = 300;
+/** More of an error is not looked at. */
+const LONGEST_ERROR = 8_192;
 /** Faults of the request or its audio. A wrong key or address can be fixed while it is retried. */
 const REFUSING = new Set([400, 413, 415, 422]);
 
@@ -114,7 +116,7 @@ async function textOf({ body }: Response): Promise<string> {
   let bytes = 0;
   for await (const chunk of body ?? []) {
     bytes += chunk.length;
-    if (bytes > LARGEST_ANSWER_BYTES) throw new NonsenseAnswer('more than 16 MiB');
+    if (bytes > LARGEST_ANSWER_BYTES) throw new NonsenseAnswer('more than 4 MiB');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString();
@@ -122,7 +124,10 @@ async function textOf({ body }: Response): Promise<string> {
 
 /** The start of its error message. Some servers repeat the key. */
 function wordsOf(text: string, apiKey: string | undefined): string {
-  const words = text.replace(/[\p{Cc}\s]+/gu, ' ').trim();
+  const words = text
+    .slice(0, LONGEST_ERROR)
+    .replace(/[\p{Cc}\s]+/gu, ' ')
+    .trim();
   return (apiKey === undefined ? words : words.replaceAll(apiKey, '…')).slice(0, MOST_WORDS_OF_ERROR);
 }
 

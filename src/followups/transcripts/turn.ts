@@ -148,7 +148,7 @@ async function write(
   const transcript = transcriptOf(recording, timeline.startOffset, language);
   const files: StoredTranscript[] = [];
   for (const audio of audios) {
-    const content = Buffer.from(writeSubtitles(transcript, audio.subtitles));
+    const content = Buffer.from(await writeSubtitles(transcript, audio.subtitles));
     const written = join(workspace, 'text');
     await writeFile(written, content);
     const { key, sizeBytes } = await retryUntilUp(signal, () =>

@@ -120,7 +120,7 @@ test('an answer without end is broken off', async () => {
     response.on('drain', more).on('error', () => undefined);
     more();
   };
-  expect(await ask()).toMatchObject({ kind: 'not-now', error: expect.stringContaining('more than 16 MiB') });
+  expect(await ask()).toMatchObject({ kind: 'not-now', error: expect.stringContaining('more than 4 MiB') });
 });
 
 test('a server that is away, one that breaks off, and one that is too slow', async () => {

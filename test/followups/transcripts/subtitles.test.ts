@@ -1,4 +1,5 @@
 /** Each format read by a parser made for this test, after the page that defines it. */
+import { turnsDuring } from 'soundpost-testing/turns-during';
 import { expect, test } from 'vitest';
 import type { Transcript } from '../../../src/followups/transcripts/recording.ts';
 import { writeSubtitles } from '../../../src/followups/transcripts/subtitles.ts';
@@ -36,15 +37,15 @@ function readVtt(file: string): { start: number; end: number; text: string }[] {
     });
 }
 
-test('WebVTT: times, and text whatever it holds', () => {
-  const cues = readVtt(writeSubtitles(talk, 'vtt'));
+test('WebVTT: times, and text whatever it holds', async () => {
+  const cues = readVtt(await writeSubtitles(talk, 'vtt'));
   expect(cues.map(({ text }) => text)).toEqual(talk.segments.map(({ text }) => text));
   expect(cues.map(({ start }) => start)).toEqual([0.5, 2.25, 3661.001]);
   expect(cues.at(-1)?.end).toBe(3663);
 });
 
-test('SubRip: numbers, times with a comma, nothing that readers take for marks', () => {
-  const blocks = writeSubtitles(talk, 'srt').trimEnd().split('\n\n');
+test('SubRip: numbers, times with a comma, nothing that readers take for marks', async () => {
+  const blocks = (await writeSubtitles(talk, 'srt')).trimEnd().split('\n\n');
   expect(blocks).toEqual([
     '1\n00:00:00,500 --> 00:00:02,250\nGood evening & welcome\n‹to> all → of you.',
     '2\n00:00:02,250 --> 00:00:03,000\n‹i>Really‹/i>',
@@ -52,8 +53,8 @@ test('SubRip: numbers, times with a comma, nothing that readers take for marks',
   ]);
 });
 
-test('JSON: language, duration, segments, and all of the text', () => {
-  expect(JSON.parse(writeSubtitles(talk, 'json'))).toEqual({
+test('JSON: language, duration, segments, and all of the text', async () => {
+  expect(JSON.parse(await writeSubtitles(talk, 'json'))).toEqual({
     language: 'en',
     duration: 3725.5,
     segments: talk.segments,
@@ -61,8 +62,8 @@ test('JSON: language, duration, segments, and all of the text', () => {
   });
 });
 
-test('the words alone: a paragraph for each stretch of speech', () => {
-  expect(writeSubtitles(talk, 'txt')).toBe(
+test('the words alone: a paragraph for each stretch of speech', async () => {
+  expect(await writeSubtitles(talk, 'txt')).toBe(
     'Good evening & welcome <to> all --> of you. <i>Really</i>\n\nThat is 1 < 2.\n',
   );
 });
@@ -72,6 +73,11 @@ test.for([
   ['srt', ''],
   ['txt', ''],
   ['json', '{"language":null,"duration":12,"segments":[],"text":""}\n'],
-] as const)('without speech, %s is a valid file without subtitles', ([format, file]) => {
-  expect(writeSubtitles(silence, format)).toBe(file);
+] as const)('without speech, %s is a valid file without subtitles', async ([format, file]) => {
+  expect(await writeSubtitles(silence, format)).toBe(file);
+});
+
+test.for(['vtt', 'srt'] as const)('%s of hours lets others run', async (format) => {
+  const segments = Array.from({ length: 1_000 }, (_, nth) => ({ start: nth, end: nth + 1, text: 'Good.' }));
+  expect(await turnsDuring(() => writeSubtitles({ ...talk, segments }, format))).toBeGreaterThanOrEqual(50);
 });

@@ -3,6 +3,7 @@
  * ones, and counts how long it is.
  */
 import { open } from 'node:fs/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ByteReader, type ByteWriter } from '../byte-file.ts';
 import { packetSamples } from './opus-frames.ts';
 
@@ -34,6 +35,8 @@ export async function oggPage(reader: ByteReader): Promise<Buffer | undefined> {
   const page = await reader.peek(bytes);
   if (page.length < bytes) throw new BrokenOgg('an Ogg page is cut off');
   reader.skip(bytes);
+  // What was read at once may hold 100,000 packets, and microtasks let nothing else run.
+  await nextTurn();
   return page;
 }
 

@@ -30,15 +30,10 @@ export type Reply = {
 );
 
 /**
- * A piece of a serialized reply. Node puts a message together anew with each 64 KiB that come, so
- * that one of 16 MiB takes half a second.
+ * Before each serialized reply: its length, a 32-bit integer. Replies come by a pipe: Node puts a
+ * message of its own channel together anew with each 64 KiB, which takes half a second of 16 MiB.
  */
-export interface ReplyPart {
-  readonly bytes: Uint8Array;
-  readonly isLast: boolean;
-}
-
-export const PART_BYTES = 256 * 1024;
+export const REPLY_HEAD_BYTES = 4;
 
 export type Want =
   | { readonly from: 'read'; readonly start: number; readonly end: number }

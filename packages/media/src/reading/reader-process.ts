@@ -4,9 +4,8 @@ import type { ByteSource } from '../sparse/mp4/top-level.ts';
 import {
   failureOf,
   type Order,
-  PART_BYTES,
+  REPLY_HEAD_BYTES,
   type Reply,
-  type ReplyPart,
   type SourceState,
   type Want,
 } from './messages.ts';
@@ -24,10 +23,10 @@ function reply(said: Said<Reply>): void {
   const { user, system } = process.cpuUsage(used);
   used = process.cpuUsage();
   const bytes = serialize({ ...said, processorSeconds: (user + system) / 1e6 });
-  for (let at = 0; at < bytes.length; at += PART_BYTES) {
-    const end = at + PART_BYTES;
-    process.send?.({ bytes: bytes.subarray(at, end), isLast: end >= bytes.length } satisfies ReplyPart);
-  }
+  const head = Buffer.alloc(REPLY_HEAD_BYTES);
+  head.writeUInt32BE(bytes.length);
+  process.stdout.write(head);
+  process.stdout.write(bytes);
 }
 
 async function begin(id: number, kind: keyof typeof tasks, input: unknown): Promise<void> {

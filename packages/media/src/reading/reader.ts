@@ -1,6 +1,6 @@
 /**
- * Reads what strangers describe: small things here, the rest in one process of its own, with
- * limits of time and memory. A playlist of some megabytes would stop all other keys here.
+ * Reads what strangers describe: small things here, the rest in a process of its own, with limits
+ * of time and memory. A playlist of some megabytes would stop all other keys here.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -16,8 +16,8 @@ import {
   errorOf,
   type Kind,
   type Order,
+  REPLY_HEAD_BYTES,
   type Reply,
-  type ReplyPart,
   type SourceState,
   type Want,
 } from './messages.ts';
@@ -27,6 +27,8 @@ export interface Reading {
   readonly signal: AbortSignal;
   /** Gets the processor time that the other process has used, seconds. */
   readonly charge?: ((processorSeconds: number) => void) | undefined;
+  /** Whose it is: nobody's waits for another owner's. Default: one for all that say nothing. */
+  readonly owner?: string | undefined;
 }
 
 type Input<Of extends Kind> = Parameters<(typeof tasks)[Of]>[0];
@@ -145,6 +147,10 @@ export class Reader {
     return this.#process?.pid;
   }
 
+  get isBusy(): boolean {
+    return this.#running > 0;
+  }
+
   /** @param source whose bytes are asked for. Throws as {@link readApart} */
   async run<Of extends Kind>(
     kind: Of,
@@ -212,7 +218,50 @@ async function wanted(source: ByteSource | undefined, want: Want): Promise<unkno
   return want.from === 'read' ? source?.read(want.start, want.end) : source?.readEach(want.spans);
 }
 
-const shared = new Reader();
+/** A process for each owner that has work: the system shares the cores. One is kept for the next. */
+export class Readers {
+  readonly #byOwner = new Map<string, Reader>();
+
+  pidOf(owner: string): number | undefined {
+    return this.#byOwner.get(owner)?.pid;
+  }
+
+  /** As {@link Reader.run} */
+  async run<Of extends Kind>(
+    kind: Of,
+    input: Input<Of>,
+    reading: Reading,
+    source?: ByteSource,
+  ): Promise<Output<Of>> {
+    const { owner = '' } = reading;
+    const reader = this.#byOwner.get(owner) ?? this.#takeIdle() ?? new Reader();
+    this.#byOwner.set(owner, reader);
+    try {
+      return await reader.run(kind, input, reading, source);
+    } finally {
+      if (!reader.isBusy && this.#byOwner.size > 1) {
+        this.#byOwner.delete(owner);
+        reader.close();
+      }
+    }
+  }
+
+  /** Ends all processes. */
+  close(): void {
+    for (const reader of this.#byOwner.values()) reader.close();
+  }
+
+  #takeIdle(): Reader | undefined {
+    for (const [owner, reader] of this.#byOwner) {
+      if (reader.isBusy) continue;
+      this.#byOwner.delete(owner);
+      return reader;
+    }
+    return undefined;
+  }
+}
+
+const shared = new Readers();
 
 /** Says nothing of the work that notices it. */
 class ReaderDied extends Error {
@@ -239,7 +288,8 @@ class ReaderProcess {
   /** One order at a time: so its time is known. */
   #turn: Promise<unknown> = Promise.resolve();
   #reply: PromiseWithResolvers<Reply> | undefined;
-  #parts: Uint8Array[] = [];
+  #received: Buffer[] = [];
+  #receivedBytes = 0;
   #isGone = false;
 
   constructor({ memoryBytes }: ReaderLimits, onGone: (gone: ReaderProcess) => void) {
@@ -251,9 +301,9 @@ class ReaderProcess {
       serialization: 'advanced',
       // A terminal's signals should reach only this process.
       detached: true,
-      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
     });
-    this.#child.on('message', (part: ReplyPart) => this.#receive(part));
+    this.#child.stdout?.on('data', (chunk: Buffer) => this.#receive(chunk));
     this.#child.once('error', () => this.end());
     // V8 aborts where its own part of the memory is used up.
     this.#child.once('exit', (code, signal) =>
@@ -262,6 +312,7 @@ class ReaderProcess {
     // Does not keep an idle process alive; an order has a timer.
     this.#child.unref();
     this.#child.channel?.unref();
+    (this.#child.stdout as { unref?(): void } | null)?.unref?.();
   }
 
   get pid(): number | undefined {
@@ -295,12 +346,18 @@ class ReaderProcess {
     this.#reply?.reject(reason);
   }
 
-  #receive({ bytes, isLast }: ReplyPart): void {
-    this.#parts.push(bytes);
-    if (!isLast) return;
-    const whole = Buffer.concat(this.#parts);
-    this.#parts = [];
-    this.#reply?.resolve(deserialize(whole) as Reply);
+  /** Puts a reply together once it is whole; the next one comes with the next order. */
+  #receive(chunk: Buffer): void {
+    this.#received.push(chunk);
+    this.#receivedBytes += chunk.length;
+    if (this.#receivedBytes < REPLY_HEAD_BYTES) return;
+    const [first = chunk] = this.#received;
+    const head = first.length < REPLY_HEAD_BYTES ? Buffer.concat(this.#received) : first;
+    if (this.#receivedBytes < REPLY_HEAD_BYTES + head.readUInt32BE(0)) return;
+    const whole = Buffer.concat(this.#received);
+    this.#received = [];
+    this.#receivedBytes = 0;
+    this.#reply?.resolve(deserialize(whole.subarray(REPLY_HEAD_BYTES)) as Reply);
   }
 
   async endIfLarge(): Promise<void> {

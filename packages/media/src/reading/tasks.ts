@@ -3,21 +3,32 @@
  * it is the same function here and in the process of its own (reader-process.ts). Each loads its
  * parser when it is asked for the first time.
  */
-
+import { readFile } from 'node:fs/promises';
 import type { AudioIndex } from '../sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from '../sparse/mp4/boxes.ts';
 import type { ByteSource } from '../sparse/mp4/top-level.ts';
 import type { Description } from '../streams/description.ts';
 import type { LocalFile } from '../truncation.ts';
 
+interface OnDisk {
+  readonly path: string;
+}
+
 export const tasks = {
-  /** A playlist or manifest, for all outputs of a job. */
-  async description(input: Description) {
-    return (await import('../streams/description.ts')).readDescription(input);
+  /** A playlist or manifest on the disk, for all outputs of a job: messages of megabytes take long. */
+  async description({ path, ...rest }: Omit<Description, 'bytes'> & OnDisk) {
+    const { readDescription } = await import('../streams/description.ts');
+    const { packed } = await import('../streams/presentation.ts');
+    const { opened, held } = await readDescription({ ...rest, bytes: await readFile(path) });
+    if (!('content' in opened)) return { next: opened, held };
+    const { content, isTrack } = opened;
+    return { content: 'fileUrl' in content ? content : packed(content), isTrack, held };
   },
   /** A playlist that one of another kind leads to. */
-  async playlist(input: Pick<Description, 'bytes' | 'url' | 'isOpenEnded'>) {
-    return (await import('../streams/description.ts')).readPlaylist(input);
+  async playlist({ path, url, isOpenEnded }: Pick<Description, 'url' | 'isOpenEnded'> & OnDisk) {
+    const { readPlaylist } = await import('../streams/description.ts');
+    const { packed } = await import('../streams/presentation.ts');
+    return packed(readPlaylist({ url, isOpenEnded, bytes: await readFile(path) }));
   },
   /** The header of fMP4. */
   async movieHeader(header: Uint8Array) {

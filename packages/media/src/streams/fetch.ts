@@ -1,6 +1,6 @@
 /** Fetches the pieces of a stream, several at a time, and passes them on in order. */
-import { createDecipheriv, type Decipheriv } from 'node:crypto';
-import { open, readFile, rm } from 'node:fs/promises';
+import { createDecipheriv, type Decipheriv, randomUUID } from 'node:crypto';
+import { open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OutboundFailed } from 'soundpost-outbound/errors';
 import { MediaFailure } from '../failure.ts';
@@ -12,6 +12,7 @@ import {
   type Presentation,
   type Resource,
   type Segment,
+  unpacked,
   unusable,
 } from './presentation.ts';
 import { examine, PACKED, requireInit } from './segments/examine.ts';
@@ -56,10 +57,22 @@ const KEY_BYTES = 16;
 const SEGMENTS_AT_ONCE = 8;
 
 /** The segments of a media playlist. @throws {MediaFailure}; {CutOff}; as {@link FetchPiece} */
-export function fetchPlaylist({ fetch, signal, reading }: StreamContext, url: string): Promise<Presentation> {
-  return fetch({ url, maxBytes: MAX_PLAYLIST_BYTES, signal }, async (answer) => {
-    const playlist = { ...answer, bytes: await allOf(answer.bytes) };
-    return readApart('playlist', playlist, playlist.bytes.length, reading);
+export function fetchPlaylist(
+  { fetch, signal, reading, folder, makeRoom }: StreamContext,
+  url: string,
+): Promise<Presentation> {
+  return fetch({ url, maxBytes: MAX_PLAYLIST_BYTES, signal }, async ({ bytes, ...answer }) => {
+    const content = await allOf(bytes);
+    const path = join(folder, `playlist-${randomUUID()}`);
+    await makeRoom(content.length);
+    try {
+      await writeFile(path, content, { mode: 0o600 });
+      // Within the request: one that was cut off is asked for again.
+      return await unpacked(await readApart('playlist', { ...answer, path }, content.length, reading));
+    } finally {
+      await rm(path, { force: true });
+      await makeRoom(-content.length);
+    }
   });
 }
 

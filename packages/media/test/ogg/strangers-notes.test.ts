@@ -1,11 +1,12 @@
 /** Files that a stranger made to look like voice notes: none is mended wrongly, and none takes more time or memory than a note may. */
 
-import { open } from 'node:fs/promises';
+import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import { mediaFolder } from 'soundpost-testing/sources';
+import { turnsDuring } from 'soundpost-testing/turns-during';
 import { expect, it } from 'vitest';
-import { ByteWriter } from '../../src/byte-file.ts';
-import { BrokenOgg, OggPageWriter } from '../../src/ogg/pages.ts';
+import { ByteReader, ByteWriter } from '../../src/byte-file.ts';
+import { BrokenOgg, OggPageWriter, oggPackets } from '../../src/ogg/pages.ts';
 import { packVoiceNote } from '../../src/ogg/voice-form.ts';
 
 const folder = mediaFolder();
@@ -58,6 +59,20 @@ it.each([
   ['an end far behind its last packet', note(4, 9 * FRAME)],
 ])('%s is not mended', async (_what, packets) => {
   await expect(packVoiceNote(await write(packets), devNull)).rejects.toBeInstanceOf(BrokenOgg);
+});
+
+it('packets of two bytes, of which thousands are read at once, let others run', async () => {
+  const bytes = await readFile(await write(note(10_000)));
+  // Its answers are there at once: a wait for a disk would count too.
+  const read = async (target: Buffer, _: number, length: number, at: number) => ({
+    bytesRead: bytes.copy(target, 0, at, at + length),
+  });
+  const packets = oggPackets(new ByteReader({ read } as unknown as FileHandle));
+  const turns = await turnsDuring(async () => {
+    for await (const packet of packets) expect(packet.length).toBeGreaterThan(0);
+  });
+  // A page a second.
+  expect(turns).toBeGreaterThanOrEqual(200);
 });
 
 it('tags of a megabyte are not read', async () => {

@@ -1,10 +1,15 @@
 /** Where strangers' descriptions are read, what of, and what ends a piece of work that is too much. */
+import { writeFile } from 'node:fs/promises';
+import { mediaFolder } from 'soundpost-testing/sources';
+import { turnsDuring } from 'soundpost-testing/turns-during';
 import { afterEach, expect, it } from 'vitest';
-import { Reader, readApart, readSourceApart } from '../../src/reading/reader.ts';
+import { Reader, Readers, readApart, readSourceApart } from '../../src/reading/reader.ts';
 import { readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
+import { unpacked } from '../../src/streams/presentation.ts';
 import { inMemory, sourceOf } from '../sparse/byte-source.ts';
 import { box, FTYP, mdat, plainTables, trak } from '../sparse/mp4-boxes.ts';
 
+const folder = mediaFolder();
 const URL = 'http://cdn.example/stream.m3u8';
 const { signal } = new AbortController();
 
@@ -46,12 +51,21 @@ const master = (renditions: number) =>
     ].join('\n'),
   );
 
-const read = (bytes: Buffer, reader?: Reader) => {
-  const input = { bytes, url: URL };
-  return reader === undefined
-    ? readApart('playlist', input, bytes.length, reading)
-    : reader.run('playlist', input, reading);
-};
+/** In a file, as it was downloaded. */
+async function onDisk(bytes: Buffer): Promise<{ path: string; url: string }> {
+  const path = folder.at(crypto.randomUUID());
+  await writeFile(path, bytes);
+  return { path, url: URL };
+}
+
+async function read(bytes: Buffer, reader?: Reader) {
+  const input = await onDisk(bytes);
+  return unpacked(
+    reader === undefined
+      ? await readApart('playlist', input, bytes.length, reading)
+      : await reader.run('playlist', input, reading),
+  );
+}
 
 it('up to 64 KiB is read in place, more in the other process, with the same answer', async () => {
   const [small, large] = [playlist(100), playlist(10_000)];
@@ -64,30 +78,38 @@ it('up to 64 KiB is read in place, more in the other process, with the same answ
   expect(charged).toHaveLength(2);
   expect(segments).toHaveLength(10_000);
   expect(segments.slice(0, 100)).toEqual(here.segments);
-  // What they share is one object there, and here.
-  expect(new Set(segments.map(({ init }) => init)).size).toBe(1);
+  // What they share is one object there, and one for 500 here.
+  expect(new Set(segments.map(({ init }) => init)).size).toBe(20);
 });
 
 it('of 70,000 renditions and 8 outputs one piece of work is made, and the first 64 are offered', async () => {
   const bytes = master(70_000);
   const asked = [undefined, 0, 1, 2, 3, 63, 64, 'en'];
-  const { opened, held } = await readApart(
+  const { held, ...opened } = await readApart(
     'description',
-    { kind: 'hls', bytes, url: URL, asked },
+    { kind: 'hls', ...(await onDisk(bytes)), asked },
     bytes.length,
     reading,
   );
   expect(charged).toHaveLength(1);
   expect(opened).toEqual({
-    url: 'http://cdn.example/0.m3u8',
-    isTrack: true,
-    picturesUrl: 'http://cdn.example/pictures.m3u8',
+    next: {
+      url: 'http://cdn.example/0.m3u8',
+      isTrack: true,
+      picturesUrl: 'http://cdn.example/pictures.m3u8',
+    },
   });
   expect(held.slice(0, 6)).toEqual([true, true, false, false, false, false]);
   expect(held.slice(6)).toMatchObject([
     { code: 'EXTRACTION_FAILED', details: expect.stringMatching(/^no audio track 64; the stream has 0: /) },
     { details: expect.stringMatching(/^no audio track en;/) },
   ]);
+});
+
+it('what comes from there is put together in turns with other work', async () => {
+  const input = await onDisk(playlist(10_000));
+  const packed = await readApart('playlist', input, 1_000_000, reading);
+  expect(await turnsDuring(() => unpacked(packed))).toBeGreaterThanOrEqual(20);
 });
 
 it('a failure is the same from there', async () => {
@@ -102,7 +124,7 @@ it.each([
   own = new Reader(limits);
   const bytes = master(20_000);
   await expect(
-    own.run('description', { kind: 'hls', bytes, url: URL, asked: [undefined] }, reading),
+    own.run('description', { kind: 'hls', ...(await onDisk(bytes)), asked: [undefined] }, reading),
   ).rejects.toMatchObject({
     code: 'INVALID_VIDEO',
     details: `the description of the file or stream takes more ${what} to read than is allowed; send a plain file, or convert it first`,
@@ -120,6 +142,24 @@ it('a process that was killed is started again, and the work that it had is done
   const done = await Promise.all(underway);
   expect(done.map(({ segments }) => segments.length)).toEqual([10_000, 9_000]);
   expect(own.pid).not.toBe(pid);
+});
+
+it('nobody waits for what is read for another owner, and one process is kept', async () => {
+  const readers = new Readers();
+  const input = await onDisk(playlist(10_000));
+  const of = (owner: string) => readers.run('playlist', input, { ...reading, owner });
+  await of('hostile');
+  const hostile = readers.pidOf('hostile') ?? 0;
+  process.kill(hostile, 'SIGSTOP');
+  const underway = of('hostile');
+  await of('other');
+  process.kill(hostile, 'SIGCONT');
+  await underway;
+  expect([readers.pidOf('hostile'), readers.pidOf('other')]).toEqual([hostile, undefined]);
+  // The next owner takes what is idle.
+  await of('third');
+  expect([readers.pidOf('hostile'), readers.pidOf('third')]).toEqual([undefined, hostile]);
+  readers.close();
 });
 
 // A source that is read here, for a reader there.
