@@ -98,22 +98,19 @@ export function filterGraphs(
     const labels = isUniform ? [] : labelFilters(track);
     const starts = ofTrack.map(({ index }) => branches[index]?.plan.trim?.startSeconds ?? 0);
     const trunk = [...labels, ...continuousFilter(track), CLOCK_FILTER, ...startFilter(Math.min(...starts))];
-    const sources = split(`[${decodedFrom(decoded, track)}]${trunk.join(',')},`, numbers, 'clock', chains);
-    for (const [nth, number] of numbers.entries()) {
+    const sources = numbers.map((number) => `[clock${number}]`);
+    chains.push(
+      `[${decodedFrom(decoded, track)}]${trunk.join(',')},asplit=${sources.length}${sources.join('')}`,
+    );
+    for (const number of numbers) {
       const ofClock = ofTrack.filter(({ index }) => clocks[index] === number);
-      const [first] = ofClock;
-      const trim = branches[first?.index ?? 0]?.plan.trim ?? null;
-      const clip = [...startFilter(trim?.startSeconds ?? 0), gapMeter(trim, number)];
-      const clock = `${sources[nth]}${clip.join(',')}`;
+      const trim = branches[ofClock[0]?.index ?? 0]?.plan.trim ?? null;
       const heardOfClock = heard.filter((_, place) => clocks[branches.length + place] === number);
-      if (ofClock.length === 1 && heardOfClock.length === 0 && first !== undefined) {
-        chains.push(`${clock},${first.leg}[out${first.index}]`);
-        continue;
-      }
-      const pads = ofClock.map(({ index }) => `[in${index}]`);
       const ears = heardOfClock.length === 0 ? [] : [`[heard${number}]`];
-      chains.push(`${clock},asplit=${pads.length + ears.length}${[...pads, ...ears].join('')}`);
-      chains.push(...ofClock.map(({ index, leg }, place) => `${pads[place]}${leg}[out${index}]`));
+      const pads = [...ofClock.map(({ index }) => `[in${index}]`), ...ears];
+      const clip = [...startFilter(trim?.startSeconds ?? 0), gapMeter(trim, number), `asplit=${pads.length}`];
+      chains.push(`[clock${number}]${clip.join(',')}${pads.join('')}`);
+      chains.push(...ofClock.map(({ index, leg }) => `[in${index}]${leg}[out${index}]`));
       for (const ear of ears) chains.push(...hearingChains(ear, number, trimFilters(trim), heardOfClock));
     }
     return chains.join(';');
@@ -183,14 +180,6 @@ export function channelsTaken(plans: readonly Sound[], { streamIndex, channels }
     [track, ...partsOf(track)].some((part) => part.streamIndex === streamIndex),
   );
   return Math.max(channels === 2 ? 2 : 1, ...ofTrack.map(({ encode }) => encode.channels));
-}
-
-/** A pad for each; for a single one, the pad itself. */
-function split(pad: string, numbers: readonly number[], name: string, chains: string[]): string[] {
-  if (numbers.length === 1) return [pad];
-  const pads = numbers.map((number) => `[${name}${number}]`);
-  chains.push(`${pad}asplit=${pads.length}${pads.join('')}`);
-  return pads;
 }
 
 function trimFilters(trim: OutputPlan['trim']): string[] {

@@ -138,7 +138,10 @@ describe('ASF', () => {
 
 it('Matroska with ContentEncryption', async () => {
   // RFC 9559: AES of whole blocks with a key of 16 bytes; it takes the place of a name as long.
-  const encodings = Buffer.from(`6d80a96240a650318100503281015033810150359747e1810547e290${'ab'.repeat(16)}`, 'hex');
+  const encodings = Buffer.from(
+    `6d80a96240a650318100503281015033810150359747e1810547e290${'ab'.repeat(16)}`,
+    'hex',
+  );
   const name = 'n'.repeat(encodings.length - 3);
   const named = ['-c:a', 'aac', '-metadata:s:a', `title=${name}`];
   const bytes = await readFile(await cachedMedia('named.mka', [...NOISE, '-f', 'matroska', ...named]));
