@@ -1,6 +1,6 @@
 /**
  * Several outputs of one job against as many jobs: mp3, opus and a waveform of one source at an address, on one core in one decode, and on two idle cores. Each job
- * fetches the source once. And how much more memory the process that runs the job takes than for a minute, by the length of the source; ffmpeg's processes do not
+ * fetches the source once. 32 clips of a long source on two idle cores, against encoding its sound once, divided by two. And how much more memory the process that runs the job takes than for a minute, by the length of the source; ffmpeg's processes do not
  * count.
  *
  *     node bench/outputs.ts [--minutes 10] [--longMinutes 60] [--runs 5]
@@ -8,6 +8,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { mediaTools } from 'soundpost-testing/media-tools';
 import { serveVideos } from 'soundpost-testing/video-server';
 import { askedFor, inTurns, printRow } from './measuring/comparison.ts';
 import { audioOf, inputFolder } from './measuring/inputs.ts';
@@ -64,6 +65,37 @@ async function compare(encodings: 1 | 2): Promise<void> {
   await bench.close();
 }
 
+const CLIPS = 32;
+const CORES = 2;
+
+async function compareClips(): Promise<void> {
+  const bench = await openJobBench({ allow: web.allow, encodings: CORES });
+  const source = await soundOf(longMinutes);
+  const seconds = (longMinutes * 60) / CLIPS;
+  const clips = Array.from({ length: CLIPS }, (_, nth) => {
+    return { name: `clip-${nth}`, format: 'mp3', start: nth * seconds, end: (nth + 1) * seconds };
+  });
+  const wav = await audioOf(longMinutes, 'wav', ['-c:a', 'pcm_s16le']);
+  const encode = ['-v', 'error', '-threads', '1', '-i', join(inputFolder, wav), '-c:a', 'libmp3lame'];
+  printRow({
+    what: `${CLIPS} clips of ${longMinutes} min, which follow each other, on ${CORES} idle cores`,
+    against: `encoding the same sound once, divided by ${CORES}`,
+    unit: 's',
+    ...(await inTurns(
+      runs,
+      () => secondsOfJob(bench, source, clips),
+      async () => {
+        const begunAt = performance.now();
+        await promisify(execFile)(mediaTools.ffmpegPath, [...encode, '-b:a', '192k', '-f', 'null', '-']);
+        return (performance.now() - begunAt) / 1000 / CORES;
+      },
+    )),
+    // Of two cores one decodes half of the source, the other one all of it.
+    reach: { atMost: 1.25 },
+  });
+  await bench.close();
+}
+
 /** In a process of its own, which has forgotten no peak of a run before. @returns MiB beyond what the warm-up took */
 async function grownMib(length: number): Promise<number> {
   const [warmUp, source] = await Promise.all([soundOf(WARM_UP_MINUTES), soundOf(length)]);
@@ -87,5 +119,6 @@ async function measureMemory(): Promise<void> {
 
 await compare(1);
 await compare(2);
+await compareClips();
 await measureMemory();
 await web.close();

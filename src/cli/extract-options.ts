@@ -3,7 +3,12 @@ import { DestinationRequest } from 'soundpost-contract/destination';
 import { type FormatName, formats } from 'soundpost-contract/formats';
 import { ONLY_OUTPUT } from 'soundpost-contract/ids';
 import { JobOptions, VoiceMessageRequest } from 'soundpost-contract/job-request';
-import { type AskedOutputs, LoneOutputRequest, OutputsRequest } from 'soundpost-contract/output-request';
+import {
+  type AskedOutputs,
+  LoneOutputRequest,
+  OutputsRequest,
+  type TimelineChoice,
+} from 'soundpost-contract/output-request';
 import { UsageError } from './ending.ts';
 import { subtitlesOf, TRANSCRIPT_NAME } from './transcript.ts';
 
@@ -19,6 +24,9 @@ interface ExtractChoices {
   readonly track?: string;
   readonly start?: string;
   readonly end?: string;
+  readonly timeline?: TimelineChoice;
+  readonly trimSilence?: boolean;
+  readonly acceptTruncated?: boolean;
   readonly channels?: string;
   readonly channel?: string;
   readonly sampleRate?: string;
@@ -61,6 +69,9 @@ export function extractRequest(choices: ExtractChoices): ExtractRequest {
     track: indexOr(choices.track),
     start: seconds('--start', choices.start),
     end: seconds('--end', choices.end),
+    timeline: choices.timeline ?? (choices.trimSilence ? 'audio' : undefined),
+    trimSilence: choices.trimSilence,
+    acceptTruncated: choices.acceptTruncated,
     channels: number('--channels', choices.channels, '1 or 2'),
     channel: indexOr(choices.channel),
     sampleRate: number('--sample-rate', choices.sampleRate, 'Hz, such as 44100'),
@@ -183,6 +194,8 @@ function voiceMessage(send: string, delay: string | undefined): VoiceMessageRequ
 const optionNames: Readonly<Record<string, string>> = {
   copy: '--no-copy',
   sampleRate: '--sample-rate',
+  trimSilence: '--trim-silence',
+  acceptTruncated: '--accept-truncated',
   preserveMetadata: '--no-metadata',
   filename: '--name',
 };

@@ -1,6 +1,6 @@
 /** Every command with its options and help. Code loads with its command, so `--help` is fast. */
 import { Command, Option } from 'commander';
-import { formats, qualities } from 'soundpost-contract/formats';
+import { formats, qualities, timelines } from 'soundpost-contract/formats';
 import { version } from '../process/config.ts';
 import type { doctor } from './doctor.ts';
 import type { extractRequest } from './extract-options.ts';
@@ -66,6 +66,14 @@ function addExtract(program: Command, { say, streams = process }: Terminal): voi
     .option('-t, --track <track>', 'an index from 0 or a language, such as en; default: the default track')
     .option('--start <time>', 'where to begin: 10, 10.5, 1:10 or 0:01:10')
     .option('--end <time>', 'where to end, counted from the beginning of the video')
+    .addOption(
+      new Option(
+        '--timeline <clock>',
+        'source keeps the seconds of the video, audio closes gaps; default: source, of voice audio',
+      ).choices([...timelines]),
+    )
+    .option('--trim-silence', 'shorten pauses above 1 s to 0.5 s; implies --timeline audio')
+    .option('--accept-truncated', 'take what is there of a file that was cut off')
     .option('--channels <count>', '1 or 2; default: as the video, at most 2')
     .option('--channel <channel>', 'one channel alone, as mono: left, right or an index from 0')
     .option('--sample-rate <Hz>', 'default: as the video, or the nearest that the format takes')

@@ -1,6 +1,7 @@
 /** The help of every command, and that its examples are such as the command takes. */
 import { execFileSync } from 'node:child_process';
 import type { Command } from 'commander';
+import { OutputRequest } from 'soundpost-contract/output-request';
 import { describe, expect, it } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
 import { createProgram } from '../../src/cli/program.ts';
@@ -34,6 +35,15 @@ function calls(line: string): string[][] {
 }
 
 describe('the help', () => {
+  it('of extract has an option for each field of an output', () => {
+    const extract = leaves(program).find(([name]) => name === 'extract')?.[1];
+    const options = extract?.options.map((option) => option.attributeName());
+    const fields = Object.keys(OutputRequest.shape).map((name) =>
+      name === 'preserveMetadata' ? 'metadata' : name,
+    );
+    expect(options).toEqual(expect.arrayContaining(fields));
+  });
+
   it.each(leaves(program))(
     'of %s has examples, which name options and arguments that it takes',
     (name, command) => {

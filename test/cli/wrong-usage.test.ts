@@ -116,6 +116,11 @@ describe('extract', () => {
       () => [video, '--channel', 'middle'],
       /--channel: must be left, right or an index from 0/,
     ],
+    [
+      'short pauses on the clock of the video',
+      () => [video, '--timeline', 'source', '--trim-silence'],
+      /--trim-silence: needs timeline: audio, since the output has other seconds/,
+    ],
     ['no INSTANCE', () => [video, '--send', '+1202'], /--send: "\+1202" is not of the form INSTANCE:NUMBER/],
     ['an INSTANCE that is none', () => [video, '--send', 'a b:1'], /--send: instance must be the name or id/],
     ['a delay of nothing', () => [video, '--delay', '5'], /--delay: belongs to a voice message; add --send/],

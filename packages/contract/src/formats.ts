@@ -7,6 +7,9 @@ import { z } from 'zod';
 export const qualities = ['low', 'medium', 'high', 'extreme'] as const;
 type Quality = (typeof qualities)[number];
 
+/** What the seconds of an output are: the source's, or its own where gaps are closed. */
+export const timelines = ['source', 'audio'] as const;
+
 /** Codec names are ffmpeg's, so that a probed track compares with a row directly. */
 type AudioCodec = 'mp3' | 'aac' | 'flac' | 'pcm' | 'vorbis' | 'opus';
 

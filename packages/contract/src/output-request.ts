@@ -12,6 +12,7 @@ import {
   outputFormats,
   parseBitrate,
   qualities,
+  timelines,
 } from './formats.ts';
 import { ONLY_OUTPUT, OutputName } from './ids.ts';
 import { DEFAULT_SUBTITLES, SpokenLanguage, Subtitles } from './transcripts.ts';
@@ -27,7 +28,6 @@ const ChannelChoice = z.union(
 );
 
 /** How the output's seconds follow the source's (decisions A2a). */
-const timelines = ['source', 'audio'] as const;
 export type TimelineChoice = (typeof timelines)[number];
 
 /** Which part of which track, for every kind of output. */

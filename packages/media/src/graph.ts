@@ -10,7 +10,7 @@ import {
 } from './mixing.ts';
 import type { OutputPlan } from './plan.ts';
 import type { AudioTrack } from './probe.ts';
-import { clockFilter, continuousFilter, FILL_FILTER } from './timeline.ts';
+import { CLOCK_FILTER, continuousFilter, FILL_FILTER, gapMeter } from './timeline.ts';
 import { partsOf } from './track-choice.ts';
 
 /** One constant gain, and a limiter for the peaks that it would lift over the ceiling. */
@@ -20,8 +20,8 @@ export interface Gain {
   readonly ceilingDbtp: number | null;
 }
 
-/** Counts samples anew from 0. Where silence did not fill gaps, this closes them. */
-const RESTAMP = 'asetpts=N/SR/TB';
+/** Counts samples anew from 0: unrounded, some are one early. Closes gaps that nothing filled. */
+const RESTAMP = "asetpts='round(N/SR/TB)'";
 
 /** Limiting at four times the rate catches peaks between samples; past 192 kHz there are none. */
 const OVERSAMPLING = 4;
@@ -96,23 +96,21 @@ export function filterGraphs(
     const ofTrack = legs.filter(({ index }) => branches[index]?.plan.track.streamIndex === track.streamIndex);
     const numbers = [...new Set(ofTrack.map(({ index }) => clocks[index] ?? 0))];
     const labels = isUniform ? [] : labelFilters(track);
-    const prepared = [...labels, ...continuousFilter(track)].map((filter) => `${filter},`).join('');
-    const source = `[${decodedFrom(decoded, track)}]${prepared}`;
-    const sources = split(source, numbers, 'clock', chains);
-    for (const [nth, number] of numbers.entries()) {
+    const starts = ofTrack.map(({ index }) => branches[index]?.plan.trim?.startSeconds ?? 0);
+    const trunk = [...labels, ...continuousFilter(track), CLOCK_FILTER, ...startFilter(Math.min(...starts))];
+    const sources = numbers.map((number) => `[clock${number}]`);
+    chains.push(
+      `[${decodedFrom(decoded, track)}]${trunk.join(',')},asplit=${sources.length}${sources.join('')}`,
+    );
+    for (const number of numbers) {
       const ofClock = ofTrack.filter(({ index }) => clocks[index] === number);
-      const [first] = ofClock;
-      const trim = branches[first?.index ?? 0]?.plan.trim ?? null;
-      const trunk = `${sources[nth]}${clockFilter(trim, number)}`;
+      const trim = branches[ofClock[0]?.index ?? 0]?.plan.trim ?? null;
       const heardOfClock = heard.filter((_, place) => clocks[branches.length + place] === number);
-      if (ofClock.length === 1 && heardOfClock.length === 0 && first !== undefined) {
-        chains.push(`${trunk},${first.leg}[out${first.index}]`);
-        continue;
-      }
-      const pads = ofClock.map(({ index }) => `[in${index}]`);
       const ears = heardOfClock.length === 0 ? [] : [`[heard${number}]`];
-      chains.push(`${trunk},asplit=${pads.length + ears.length}${[...pads, ...ears].join('')}`);
-      chains.push(...ofClock.map(({ index, leg }, place) => `${pads[place]}${leg}[out${index}]`));
+      const pads = [...ofClock.map(({ index }) => `[in${index}]`), ...ears];
+      const clip = [...startFilter(trim?.startSeconds ?? 0), gapMeter(trim, number), `asplit=${pads.length}`];
+      chains.push(`[clock${number}]${clip.join(',')}${pads.join('')}`);
+      chains.push(...ofClock.map(({ index, leg }) => `[in${index}]${leg}[out${index}]`));
       for (const ear of ears) chains.push(...hearingChains(ear, number, trimFilters(trim), heardOfClock));
     }
     return chains.join(';');
@@ -135,7 +133,7 @@ export function sourcesOf(plans: readonly Pick<OutputPlan, 'track'>[]): AudioTra
 /**
  * Each track of the file at its own rate, with the most channels that a plan takes, mixed down
  * without a limiter. Its filters keep no state, so they may be rebuilt at any frame. Earlier audio
- * moves to second 0, as in {@link clockFilter}.
+ * moves to second 0, as in {@link CLOCK_FILTER}.
  * @returns a graph for each track, with output pads in the order of {@link sourcesOf}
  */
 export function uniformGraphs(plans: readonly Sound[], untilSeconds: number): string[] {
@@ -165,7 +163,7 @@ export function mixGraph(
   const parts = partsOf(mix);
   const chains = parts.map((part, nth) => {
     const labels = decoded.uniform === undefined ? labelFilters(part) : [];
-    const clocked = [...labels, clockFilter(null), FILL_FILTER, ...sidesFilter(part, mix)];
+    const clocked = [...labels, CLOCK_FILTER, FILL_FILTER, ...sidesFilter(part, mix)];
     return `[${decodedFrom(decoded, part)}]${[...clocked, uniformFilters(plans, mix)].join(',')}[part${nth}]`;
   });
   const pads = parts.map((_, nth) => `[part${nth}]`).join('');
@@ -184,38 +182,24 @@ export function channelsTaken(plans: readonly Sound[], { streamIndex, channels }
   return Math.max(channels === 2 ? 2 : 1, ...ofTrack.map(({ encode }) => encode.channels));
 }
 
-/** A pad for each; for a single one, the pad itself. */
-function split(pad: string, numbers: readonly number[], name: string, chains: string[]): string[] {
-  if (numbers.length === 1) return [pad];
-  const pads = numbers.map((number) => `[${name}${number}]`);
-  chains.push(`${pad}asplit=${pads.length}${pads.join('')}`);
-  return pads;
-}
-
 function trimFilters(trim: OutputPlan['trim']): string[] {
   if (trim === null) return [];
   const end = trim.endSeconds === null ? '' : `:end=${trim.endSeconds}`;
   return [`atrim=start=${trim.startSeconds}${end}`];
 }
 
-/**
- * The same with gaps filled. Cut at the start first, so that nothing is filled for a clip before it
- * begins; at the end last, since what follows a gap is what shows it.
- */
+/** Early, so that neither later filters nor a gap cost anything before a clip begins. */
+function startFilter(startSeconds: number): string[] {
+  return startSeconds === 0 ? [] : trimFilters({ startSeconds, endSeconds: null });
+}
+
+/** After {@link startFilter}; at the end last, since what follows a gap is what shows it. */
 function filledFilters(trim: OutputPlan['trim']): string[] {
   if (trim === null) return [FILL_FILTER];
   const { startSeconds, endSeconds } = trim;
-  const start =
-    startSeconds === 0 ? [] : [...trimFilters({ startSeconds, endSeconds: null }), fromZero(startSeconds)];
-  return [
-    ...start,
-    FILL_FILTER,
-    ...trimFilters({ startSeconds: 0, endSeconds: endSeconds && endSeconds - startSeconds }),
-  ];
-}
-
-function fromZero(startSeconds: number): string {
-  return `asetpts='PTS-round(${startSeconds}/TB)'`;
+  const fromZero = startSeconds === 0 ? [] : [`asetpts='PTS-round(${startSeconds}/TB)'`];
+  const length = { startSeconds: 0, endSeconds: endSeconds && endSeconds - startSeconds };
+  return [...fromZero, FILL_FILTER, ...trimFilters(length)];
 }
 
 /** A stretch of the encoder's input: samples of one channel; without an end, to the end. */

@@ -206,7 +206,7 @@ export function clockOf(
   const { track, timeline } = plan;
   const samples = decodedSamples(stderr, decodedFrom(job, track));
   if (samples === undefined) return { sourceSeconds: durationSeconds, filledSeconds: 0, gapSeconds: 0 };
-  const missing = filledSamples(stderr, samples, clock) / track.sampleRate;
+  const missing = filledSamples(stderr, clock) / track.sampleRate;
   return {
     sourceSeconds: samples / track.sampleRate + missing,
     filledSeconds: timeline === 'source' ? missing : 0,

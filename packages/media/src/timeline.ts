@@ -15,17 +15,22 @@ interface Span {
 
 /**
  * Gives each frame its sample: the one after the last frame, or, after a gap, its own on the clock.
- * An early frame follows the last one, so that no sample is lost. `ld(0)` is the next sample,
- * `ld(2)` the silence in the span; its last value in the log is what {@link filledSamples} reads.
- * @param clock its number among those of a graph, 0 … 9999
+ * An early frame follows the last one, so that no sample is lost. `ld(0)` is the next sample.
  */
-export function clockFilter(span: Span | null, clock = 0): string {
-  const start = `${span?.startSeconds ?? 0}*SR`;
-  const end = span?.endSeconds == null ? 'PTS' : `min(PTS,${span.endSeconds}*SR)`;
+export const CLOCK_FILTER = `asetpts='st(1,if(gt(PTS-ld(0),${CLOCK_TOLERANCE_SECONDS}*SR),PTS,ld(0)))*0+st(0,ld(1)+NB_SAMPLES)*0+ld(1)'`;
+
+/**
+ * After {@link CLOCK_FILTER}: adds up in `ld(2)` the silence in the span, and logs it at each gap
+ * for {@link filledSamples}. Unlike asetpts it sees frames alone, not the end of a track or a cut.
+ * @param clock its number among those of a run, 0 … 9999
+ */
+export function gapMeter(span: Span | null, clock: number): string {
+  const start = `${span?.startSeconds ?? 0}*sample_rate`;
+  const end = span?.endSeconds == null ? 'pts' : `min(pts,${span.endSeconds}*sample_rate)`;
   const filled = `ld(2)+max(0,${end}-max(ld(0),${start}))`;
-  const gap = `gt(PTS-ld(0),${CLOCK_TOLERANCE_SECONDS}*SR)`;
-  const place = `if(${gap},st(2,${filled})*0+print(${FILLED - clock * EACH_CLOCK}-ld(2))*0+print(${PLACE}-N)*0+PTS,ld(0))`;
-  return `asetpts='st(1,${place})*0+st(0,ld(1)+NB_SAMPLES)*0+ld(1)'`;
+  const gap = `gt(pts-ld(0),${CLOCK_TOLERANCE_SECONDS}*sample_rate)`;
+  const logged = `st(2,${filled})*0+print(${FILLED - clock * EACH_CLOCK}-ld(2))*0`;
+  return `aselect='if(${gap},${logged})+st(0,pts+samples_n)*0+1'`;
 }
 
 /** Samples follow each other from the track's beginning, whatever their timestamps say. */
@@ -33,23 +38,17 @@ export function continuousFilter(track: { startSeconds: number; isContinuous?: b
   return track.isContinuous === true ? [`asetpts='(N/SR+${track.startSeconds})/TB'`] : [];
 }
 
-/** After {@link clockFilter}, which leaves only gaps: silence for each, and a late beginning. */
+/** After {@link CLOCK_FILTER}, which leaves only gaps: silence for each, and a late beginning. */
 export const FILL_FILTER = 'aresample=async=1:first_pts=0:min_hard_comp=0.02';
 
 /** ffmpeg prints nothing else so far below 0. Four digits: the clock; eleven: its silence. */
 const FILLED = -1e15;
 const EACH_CLOCK = 1e11;
-const PLACE = -2e15;
-const LOGGED = /-1(\d{4})(\d{11})\.\d+\s+-2(\d{15})\.\d+$/gm;
+const LOGGED = /-1(\d{4})(\d{11})\.\d+$/gm;
 
-/**
- * Samples of silence within the span, at the source's rate, by the log of a run. The filter runs
- * once more at the track's end, in another time base: a gap that nothing follows does not count.
- */
-export function filledSamples(stderr: string, decodedSamples: number, clock = 0): number {
-  const gap = [...stderr.matchAll(LOGGED)].findLast(
-    ([, number, , place]) => Number(number) === clock && Number(place) < decodedSamples,
-  );
+/** Samples of silence within a span, at the source's rate, by the log of a run. */
+export function filledSamples(stderr: string, clock: number): number {
+  const gap = [...stderr.matchAll(LOGGED)].findLast(([, number]) => Number(number) === clock);
   return Number(gap?.[2] ?? 0);
 }
 

@@ -108,6 +108,48 @@ describe('an MP4', () => {
   });
 });
 
+describe('ASF', () => {
+  const words = (...texts: readonly string[]) =>
+    Buffer.concat(
+      texts.map((text) => {
+        const bytes = Buffer.from(`0000${text}\0`, 'latin1');
+        bytes.writeUInt32LE(text.length + 1);
+        return bytes;
+      }),
+    );
+
+  /** Objects of the ASF specification, 3.14 and 3.15. */
+  it.each([
+    ['fbb3112223bdd211b4b700a0c955fc6e', words('secret', 'DRM', 'key', 'http://a.example/')],
+    ['14e68a292226174cb935dae07ee9289c', words('<WRMHEADER/>')],
+  ])('with the object of content encryption %s', async (guid, content) => {
+    const bytes = await readFile(await cachedMedia('clear.wma', [...NOISE, '-c:a', 'wmav2']));
+    const object = Buffer.concat([Buffer.from(guid, 'hex'), Buffer.alloc(8), content]);
+    object.writeBigUInt64LE(BigInt(object.length), 16);
+    // The header has 30 bytes before its objects: GUID, size, their number.
+    const headerBytes = bytes.readBigUInt64LE(16);
+    bytes.writeBigUInt64LE(headerBytes + BigInt(object.length), 16);
+    bytes.writeUInt32LE(bytes.readUInt32LE(24) + 1, 24);
+    const whole = [bytes.subarray(0, 30), object, bytes.subarray(30)];
+    const file = await probed('drm.wma', Buffer.concat(whole));
+    expect(() => chooseTrack(file, undefined)).toThrow(expect.objectContaining(ENCRYPTED));
+  });
+});
+
+it('Matroska with ContentEncryption', async () => {
+  // RFC 9559: AES of whole blocks with a key of 16 bytes; it takes the place of a name as long.
+  const encodings = Buffer.from(
+    `6d80a96240a650318100503281015033810150359747e1810547e290${'ab'.repeat(16)}`,
+    'hex',
+  );
+  const name = 'n'.repeat(encodings.length - 3);
+  const named = ['-c:a', 'aac', '-metadata:s:a', `title=${name}`];
+  const bytes = await readFile(await cachedMedia('named.mka', [...NOISE, '-f', 'matroska', ...named]));
+  encodings.copy(bytes, bytes.indexOf('nnn') - 3);
+  const file = await probed('encrypted.mka', bytes);
+  expect(() => chooseTrack(file, undefined)).toThrow(expect.objectContaining(ENCRYPTED));
+});
+
 it('a segment of HLS with sample encryption', async () => {
   const bytes = await readFile(await cachedMedia('aac.ts', [...NOISE, '-c:a', 'aac']));
   // The map of the programme, with another stream_type and a checksum that fits.

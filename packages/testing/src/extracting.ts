@@ -57,6 +57,7 @@ export async function extract(
 export async function extractSeveral(
   input: string,
   wanted: readonly { readonly path: string; readonly request: Record<string, unknown> }[],
+  options: Partial<ExtractOptions> = {},
 ): Promise<Extraction> {
   const probed = await probe(tools, input, { signal: noAbort });
   const [first, ...others] = wanted.map(({ path, request }) => ({
@@ -66,5 +67,6 @@ export async function extractSeveral(
   if (first === undefined) throw new Error('no output was asked for');
   return extractAudio({
     ...{ tools, input, probe: probed, outputs: [first, ...others], signal: noAbort, maxAudioSeconds: 3600 },
+    ...options,
   });
 }

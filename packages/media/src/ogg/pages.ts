@@ -91,8 +91,8 @@ export async function* oggPackets(reader: ByteReader): AsyncGenerator<Buffer> {
 }
 
 /** OpusHead and OpusTags (RFC 7845 section 3). */
-const HEADER_PACKETS = 2;
-const PRE_SKIP_AT = 10;
+export const HEADER_PACKETS = 2;
+export const PRE_SKIP_AT = 10;
 
 /**
  * How long a file is, without decoding it, which takes as long as twenty copies: all packets, less

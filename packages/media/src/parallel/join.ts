@@ -1,7 +1,16 @@
 /** Joins the parts of an encode into one file. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { ByteReader, ByteWriter } from '../byte-file.ts';
-import { BrokenOgg, OggPageWriter, oggPackets, oggPage, pageHead, streamOf } from '../ogg/pages.ts';
+import {
+  BrokenOgg,
+  HEADER_PACKETS,
+  OggPageWriter,
+  oggPackets,
+  oggPage,
+  PRE_SKIP_AT,
+  pageHead,
+  streamOf,
+} from '../ogg/pages.ts';
 import { frameShape, InfoTally, infoAt, mp3Frames, soundOfFrames } from './mp3-frames.ts';
 import { findSplice, type Part, type splicingOf, Unjoinable } from './parts.ts';
 
@@ -66,17 +75,14 @@ async function copyUpToSound(reader: ByteReader, out: ByteWriter): Promise<{ fra
   return { frame, at };
 }
 
-/** OpusHead and OpusTags (RFC 7845 section 5). */
-const OPUS_HEADERS = 2;
-
 /** @throws {Unjoinable} when two neighbours never make the same packets */
 export async function joinOpus(joining: Joining): Promise<Joined> {
   return withFiles(joining, async (files, output) => {
     const out = new ByteWriter(output);
     const [first, ...others] = files.map((file) => new ByteReader(file));
     if (first === undefined) throw new Unjoinable('no parts');
-    const { preSkip, serial, sequence } = await copyOpusHeaders(first, out);
-    for (const other of others) await skipOpusHeaders(other);
+    const { preSkip, serial, sequence } = await passOpusHeaders(first, out);
+    for (const other of others) await passOpusHeaders(other);
     const pages = new OggPageWriter(out, { serial, sequence });
     const end = preSkip + joining.samples;
     let packets = 0;
@@ -97,32 +103,19 @@ export async function joinOpus(joining: Joining): Promise<Joined> {
   });
 }
 
-async function copyOpusHeaders(reader: ByteReader, out: ByteWriter) {
+/** Reads past them, and writes them if wanted. They end with their pages: audio begins on a new one. */
+async function passOpusHeaders(reader: ByteReader, out?: ByteWriter) {
   let preSkip = 0;
   let stream = { serial: 0, sequence: 0 };
-  await eachHeaderPage(reader, async (page, packet) => {
-    if (packet === 0) preSkip = page.readUInt16LE(page.indexOf('OpusHead') + 10);
-    stream = streamOf(page);
-    await out.write(page);
-  });
-  return { preSkip, serial: stream.serial, sequence: stream.sequence + 1 };
-}
-
-async function skipOpusHeaders(reader: ByteReader): Promise<void> {
-  await eachHeaderPage(reader, async () => {});
-}
-
-/** Headers end with their pages: audio begins on a new page. */
-async function eachHeaderPage(
-  reader: ByteReader,
-  use: (page: Buffer, packet: number) => Promise<void>,
-): Promise<void> {
-  for (let packet = 0; packet < OPUS_HEADERS; ) {
+  for (let packet = 0; packet < HEADER_PACKETS; ) {
     const page = await oggPage(reader);
     if (page === undefined) throw new Unjoinable('an Opus file without its headers');
-    await use(page, packet);
+    if (packet === 0) preSkip = page.readUInt16LE(page.indexOf('OpusHead') + PRE_SKIP_AT);
     packet += pageHead(page).lacing.filter((bytes) => bytes < 255).length;
+    stream = streamOf(page);
+    await out?.write(page);
   }
+  return { preSkip, serial: stream.serial, sequence: stream.sequence + 1 };
 }
 
 /** The packets of all parts, each part's up to where the next one's continue. */

@@ -76,24 +76,37 @@ async function renderRuns(
 }
 
 /**
- * Rounds of at most so many runs at a time. A copy is quick and joins the first run. A run has one
- * pipe, so waveforms of different audio get a round of their own.
+ * Rounds of at most so many runs at a time. Outputs that begin one after the other share a run, so
+ * that each decodes no further than its last one ends. A copy is quick and joins the first run. A
+ * run has one pipe, so waveforms of different audio get a round of their own.
  */
-function dealOut(wanted: readonly Rendition[], cores: number): Rendition[][][] {
+export function dealOut(wanted: readonly Rendition[], cores: number): Rendition[][][] {
   const [sound] = wanted.filter(isPiped).map(soundOf);
   const isFirstTurn = (rendition: Rendition): boolean => !isPiped(rendition) || soundOf(rendition) === sound;
+  const inTurn = wanted.filter(isFirstTurn).toSorted((one, other) => beginOf(one) - beginOf(other));
+  const whole = sum(inTurn.map(workOf));
   const turn: Rendition[][] = Array.from({ length: cores }, () => []);
   let piped: Rendition[] | undefined;
   let dealt = 0;
-  for (const rendition of wanted.filter(isFirstTurn)) {
-    const next = rendition.mode === 'copy' ? turn[0] : turn[dealt % cores];
+  for (const rendition of inTurn) {
+    const work = workOf(rendition);
+    const next = turn[work === 0 ? 0 : Math.floor(((dealt + work / 2) / whole) * cores)];
     const run = isPiped(rendition) ? (piped ?? next) : next;
     if (isPiped(rendition)) piped = run;
-    if (run === next && rendition.mode === 'encode') dealt += 1;
+    dealt += work;
     run?.push(rendition);
   }
   const others = wanted.filter((rendition) => !isFirstTurn(rendition));
   return [turn.filter((run) => run.length > 0), ...(others.length === 0 ? [] : dealOut(others, cores))];
+}
+
+function beginOf({ plan: { trim } }: Rendition): number {
+  return trim?.startSeconds ?? 0;
+}
+
+/** Seconds to encode; of a source that does not say how long it is, 1 an output. */
+function workOf({ mode, plan: { expectedSeconds } }: Rendition): number {
+  return mode === 'copy' ? 0 : expectedSeconds || 1;
 }
 
 /**
