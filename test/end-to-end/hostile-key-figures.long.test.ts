@@ -19,7 +19,7 @@ import { type RunningProcess, ServiceHome, soundpost } from 'soundpost-testing/s
 import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { percentile, report } from '../faults/runs.ts';
-import { type TranscriberStub, startTranscriber } from '../followups/transcripts/transcriber-stub.ts';
+import { startTranscriber, type TranscriberStub } from '../followups/transcripts/transcriber-stub.ts';
 import { type Attack, attacksOf } from './hostile-attacks.ts';
 
 /** Of another key's GET, above idle, p95. */
@@ -48,7 +48,11 @@ beforeAll(async () => {
   redis = await startTestRedis();
   transcriber = await startTranscriber();
   // As many segments as are read, and an error that never ends.
-  const segments = Array.from({ length: 3_000 }, (_, nth) => ({ start: nth / 4, end: nth / 4, text: 'Good.' }));
+  const segments = Array.from({ length: 3_000 }, (_, nth) => ({
+    start: nth / 4,
+    end: nth / 4,
+    text: 'Good.',
+  }));
   const [words, noise] = [JSON.stringify({ segments }), JSON.stringify({ text: 'a '.repeat(2_000_000) })];
   transcriber.answer = (response, _, nth) => response.end(nth % 2 === 0 ? words : noise);
   stranger = createServer(({ url = '' }, response) => {
