@@ -13,9 +13,13 @@ import {
 } from 'soundpost-contract/answers';
 import { KeyState, KeyWithSecret, NewKeyRequest, Scope } from 'soundpost-contract/api-keys';
 import { DeliveryAttempt } from 'soundpost-contract/deliveries';
-import { DestinationRequest, DestinationState } from 'soundpost-contract/destination';
+import {
+  DestinationReplayRequest,
+  DestinationRequest,
+  DestinationState,
+} from 'soundpost-contract/destination';
 import { ErrorBody, ErrorCode, errorCatalogue } from 'soundpost-contract/errors';
-import { BatchId, JobId, TenantId, UploadId } from 'soundpost-contract/ids';
+import { BatchId, JobId, OutputName, TenantId, UploadId } from 'soundpost-contract/ids';
 import {
   InputFile,
   Job,
@@ -102,6 +106,7 @@ export const schemas = {
   TranscriptRequest,
   VoiceMessageRequest,
   DestinationRequest,
+  DestinationReplayRequest,
   Job,
   JobId,
   JobStatus,
@@ -154,6 +159,7 @@ const pathParameters = {
     description: 'As the list of deliveries names it',
     example: 'job_5f0c2a9be41d7783-webhook',
   }),
+  name: OutputName.meta({ description: 'Of the output; audio of a job with output alone', example: 'audio' }),
 };
 
 const securitySchemes: ServerDocs<ErrorCode>['securitySchemes'] = {
