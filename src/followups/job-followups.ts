@@ -11,6 +11,7 @@ import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { ofItsType, unlessUnreadable } from 'soundpost-kit/redis/record';
+import { z } from 'zod';
 import { clearSending, noteVoiceSend } from '../jobs/bullmq-internals.ts';
 import { destinationOf } from '../jobs/destinations.ts';
 import type { JobRecord } from '../jobs/job-record.ts';
@@ -54,7 +55,7 @@ const indexKey = (jobId: string): string => ownKey('deliveries', jobId);
 type Event = Omit<WebhookPayload, 'version' | 'tenant' | 'jobId' | 'url' | 'eventTimeMs'>;
 type Sending = Omit<VoicePayload, 'version' | 'round'>;
 /** Part of transcripts' and deliveries' payloads. */
-const OfOutput = TranscriptPayload.pick({ name: true }).partial();
+const OfOutput = z.object({ name: TranscriptPayload.shape.name.optional() });
 
 export class JobFollowUps {
   readonly queues: Readonly<Record<'webhook' | OtherQueue, FollowUpQueue>>;
