@@ -14,6 +14,7 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { ofItsType, unlessUnreadable } from 'soundpost-kit/redis/record';
 import { decide } from 'soundpost-kit/redis/until-taken';
+import { z } from 'zod';
 import { clearSending, confirmVoice, notePutReplay } from '../jobs/bullmq-internals.ts';
 import { type DestinationReplay, destinationOf } from '../jobs/destinations.ts';
 import type { JobRecord } from '../jobs/job-record.ts';
@@ -60,7 +61,7 @@ type Event = Omit<WebhookPayload, 'version' | 'tenant' | 'jobId' | 'url' | 'even
 type Sending = Omit<VoicePayload, 'version' | 'round' | 'isAsked'>;
 type Asked = Omit<Sending, 'part'>;
 /** Part of transcripts' and deliveries' payloads. */
-const OfOutput = TranscriptPayload.pick({ name: true }).partial();
+const OfOutput = z.object({ name: TranscriptPayload.shape.name.optional() });
 
 export class JobFollowUps {
   readonly queues: Readonly<Record<'webhook' | OtherQueue, FollowUpQueue>>;

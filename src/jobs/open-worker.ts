@@ -179,11 +179,12 @@ async function leaveToOthers(
   token: string | undefined,
   { name, redis, logger }: Pick<WorkerSettings, 'redis' | 'logger'> & { readonly name: QueueName },
 ): Promise<Error> {
-  const leftForMs = redisNow() - (await noteLeft(redis, name, job.id ?? '', redisNow()));
+  const now = redisNow();
+  const leftForMs = now - (await noteLeft(redis, name, job.id ?? '', now));
   if (leftForMs < LEFT_FOR_MS) {
     logger.debug({ queue: name, id: job.id, why: message }, 'a job is left to other workers');
     const pauseMs = Math.min(Math.max(leftForMs, LEFT_AT_FIRST_MS), LEFT_AT_MOST_MS);
-    await job.moveToDelayed(redisNow() + pauseMs, token);
+    await job.moveToDelayed(now + pauseMs, token);
     return new DelayedError();
   }
   logger.error(

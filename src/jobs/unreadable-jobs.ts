@@ -47,7 +47,7 @@ export async function possibleFiles(jobId: string, stored: StoredExtraction): Pr
     const { outputs, ofTranscripts, voice } = attemptFiles(jobId, token, outputsOf(payload));
     return [...outputs, ...ofTranscripts, ...(payload.options.voiceMessage ? [voice] : [])];
   });
-  return [...new Set([...storageKeysOf(published), ...mentioned, ...ofAttempts])];
+  return [...new Set([...ofAttempts, ...storageKeysOf(published), ...mentioned])];
 }
 
 /** Of the first output, which alone has no name in its key, and of a voice message. */

@@ -6,7 +6,7 @@ import type { z } from 'zod';
 import type { Redis } from './connection.ts';
 
 /** The edition that this version writes, and the only one that it reads. */
-const EDITION = 1;
+export const EDITION = 1;
 
 /**
  * A record as it is stored, with its edition. Raise that when an older version must not act on what

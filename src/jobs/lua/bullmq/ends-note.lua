@@ -3,8 +3,8 @@
 -- ARGV: name of the set, nowMs, page
 -- Returns: 1 if more have ended than fit the page, else 0
 -- include: file-ended.lua
--- The set is scored by the end on its worker's clock, which may be off (MOST_OFF_MS in clock.ts): the
--- last ends are looked at again. Whatever is missed all the same, unfinished-sort.lua finds.
+-- The set is scored by the worker's clock, which may be off (MOST_OFF_MS in clock.ts), so the last
+-- ends are read again. What is missed all the same, unfinished-sort.lua finds.
 local AGAIN_MS = 15000
 local set, cursors = KEYS[1], KEYS[2]
 local name, now, page = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])

@@ -1,9 +1,9 @@
 -- Defines stateOf(id), and fileEnded(id, tenant): the indexes of a tenant's jobs by their state.
 -- KEYS: none
 -- ARGV: none
--- Returns: nothing; stateOf returns 'missing', 'unconfirmed', or the job's state, and whether it has ended
+-- Returns: nothing; stateOf returns 'missing', 'unconfirmed' or the state, and whether it has ended
 -- include: names.lua
-local INDEXES = '{soundpost}:sp:' -- ownKey('') in soundpost-kit/redis/keys
+local INDEXES = '{soundpost}:sp:' -- ownKey('') in keys.ts
 local function stateOf(id)
   local hash = EXTRACTION .. id
   local values = redis.pcall('HMGET', hash, 'finishedOn', 'processedOn', CANCELLED, CONFIRMED)

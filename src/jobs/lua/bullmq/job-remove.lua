@@ -22,7 +22,8 @@ if redis.call('ZSCORE', parents .. 'waiting-children', parentId) then
   leave(parents, parentId)
   erase(KEYS[2])
 end
-for i = 3, #KEYS do
-  if redis.call('TYPE', KEYS[i]).ok == 'set' then redis.call('SREM', KEYS[i], id)
-  else redis.call('ZREM', KEYS[i], id) end
+for i = 1, #KEYS - 2 do
+  local index = KEYS[2 + i]
+  if redis.call('TYPE', index).ok == 'set' then redis.call('SREM', index, id)
+  else redis.call('ZREM', index, id) end
 end
