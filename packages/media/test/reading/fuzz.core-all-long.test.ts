@@ -116,7 +116,7 @@ async function timed(work: () => Promise<unknown>): Promise<{ ms: number; error:
 /** One to three damages: of bytes, or of a number as texts have it. */
 function damage(file: Buffer, random: Random): Buffer {
   let bytes = file;
-  for (let left = 1 + random.below(3); left > 0 && bytes.length > 0; left -= 1)
+  for (let left = 1 + random.below(3); left > 0 && bytes.length >= 16; left -= 1)
     bytes = random.pick([...Object.values(mutations), otherNumber])(bytes, random);
   return bytes;
 }
