@@ -88,11 +88,12 @@ beforeAll(async () => {
       return true;
     }
     const { writeHead } = response;
-    response.writeHead = (_status: number, headers: object) =>
+    const partHead = (_status: number, headers: object) =>
       writeHead.call(response, 206, {
         ...headers,
         'content-range': `bytes ${start}-${last}/${bytes.length}`,
       });
+    response.writeHead = partHead as typeof writeHead;
     lie.answer(bytes.subarray(Number(start), Number(last) + 1), response);
     return true;
   };

@@ -5,7 +5,6 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { OutboundFailed } from 'soundpost-outbound/errors';
-import { baseFiles, fewCodecs } from 'soundpost-testing/base-files';
 import { byRun } from 'soundpost-testing/by-run';
 import { noAbort } from 'soundpost-testing/extracting';
 import { cachedFolder } from 'soundpost-testing/media-cache';
@@ -39,15 +38,15 @@ type Read = (bytes: Buffer) => Promise<unknown>;
 /** Files of which each reader takes the unchanged one, by what reads them. */
 const kinds: Readonly<Record<string, { seeds: () => Promise<Buffer[]>; readers: readonly Read[] }>> = {
   Matroska: {
-    seeds: () => filesNamed(/\.(mkv|webm)$/),
+    seeds: () => partsNamed(/\.mkv$/),
     readers: [(bytes) => readMatroskaIndex(inMemory(bytes)), onDisk('matroska', encryptedStreams)],
   },
   Ogg: {
-    seeds: () => filesNamed(/opus\.ogg$/),
+    seeds: () => partsNamed(/\.ogg$/),
     readers: [(bytes) => atPath(bytes, isChained), (bytes) => atPath(bytes, opusSamples)],
   },
   MP4: {
-    seeds: () => filesNamed(/\.(mp4|mov)$/),
+    seeds: () => partsNamed(/^film.*\.mp4$/),
     readers: [
       (bytes) => readAudioIndex(inMemory(bytes)),
       onDisk('mov', missingEnd),
@@ -117,7 +116,7 @@ async function timed(work: () => Promise<unknown>): Promise<{ ms: number; error:
 /** One to three damages: of bytes, or of a number as texts have it. */
 function damage(file: Buffer, random: Random): Buffer {
   let bytes = file;
-  for (let left = 1 + random.below(3); left > 0 && bytes.length > 0; left -= 1)
+  for (let left = 1 + random.below(3); left > 0 && bytes.length >= 16; left -= 1)
     bytes = random.pick([...Object.values(mutations), otherNumber])(bytes, random);
   return bytes;
 }
@@ -132,16 +131,30 @@ function otherNumber(bytes: Buffer, random: Random): Buffer {
   return Buffer.from(text.slice(0, index) + random.pick(NUMBERS) + text.slice(index + old.length), 'latin1');
 }
 
-async function filesNamed(names: RegExp): Promise<Buffer[]> {
-  const files = await baseFiles(fewCodecs);
-  return files.filter(({ name, isGood }) => isGood && names.test(name)).map(({ bytes }) => bytes);
-}
-
-/** Of streams. */
+/** Films, most of which are pictures: others are not read in parts. Sound, and parts of streams. */
 async function partsNamed(names: RegExp): Promise<Buffer[]> {
   const tone = ['-v', 'error', '-f', 'lavfi', '-i', 'sine=d=3', '-c:a', 'aac'];
   const hls = ['-f', 'hls', '-hls_time', '1', '-hls_playlist_type', 'vod'];
-  const made = await cachedFolder(['fuzzed streams', tone, hls], async (place) => {
+  const noise = 'testsrc2=s=160x90:r=10:d=3,noise=alls=90:allf=t';
+  const film = [
+    '-v',
+    'error',
+    '-f',
+    'lavfi',
+    '-i',
+    noise,
+    ...tone.slice(2),
+    '-c:v',
+    'mpeg4',
+    '-qscale:v',
+    '2',
+  ];
+  const made = await cachedFolder(['fuzzed', tone, hls, film], async (place) => {
+    await ffmpeg(...film, join(place, 'film.mkv'));
+    await ffmpeg(...film, '-cluster_time_limit', '500', join(place, 'clusters.mkv'));
+    await ffmpeg(...film, join(place, 'film.mp4'));
+    await ffmpeg(...film, '-movflags', 'frag_keyframe+empty_moov', join(place, 'film-fragments.mp4'));
+    await ffmpeg(...tone.slice(0, -1), 'libopus', join(place, 'sound.ogg'));
     await ffmpeg(...tone, ...hls, join(place, 'ts.m3u8'));
     await ffmpeg(...tone, ...hls, '-hls_segment_type', 'fmp4', join(place, 'fmp4.m3u8'));
     await ffmpeg(...tone, '-f', 'dash', '-seg_duration', '1', join(place, 'dash.mpd'));
