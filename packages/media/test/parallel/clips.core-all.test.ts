@@ -5,7 +5,8 @@ import { byRun, currentRun } from 'soundpost-testing/by-run';
 import { extract, extractSeveral, startedBy } from 'soundpost-testing/extracting';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { mediaFolder } from 'soundpost-testing/sources';
-import { expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Extraction } from '../../src/extract.ts';
 import { dealOut } from '../../src/parallel/render.ts';
 import type { Rendition } from '../../src/rendition.ts';
 import { cores } from './cores.ts';
@@ -41,24 +42,33 @@ const requests: readonly Record<string, unknown>[] = [
   { format: 'wav', start: 3, end: 12.5, channels: 1 },
 ];
 
-it.each(byRun({ core: [2], all: [1, 3] }))(
-  'clips over %i cores are those of single jobs: overlapping, in a gap, of other tracks, formats and clocks',
-  async (count) => {
-    const wanted = requests.map((request, nth) => ({ request, path: folder.at(`${nth}.${request.format}`) }));
-    const input = await source();
-    const { files, sourceSeconds } = await extractSeveral(input, wanted, { parallel: cores(count) });
-    expect(sourceSeconds).toBeCloseTo(SECONDS, 1);
-    for (const [nth, { path, request }] of wanted.entries()) {
-      const alone = await extract(input, folder.at('alone'), request);
+describe.each(byRun({ core: [2], all: [1, 3] }))('of clips over %i cores', (count) => {
+  let made: Extraction;
+  beforeAll(async () => {
+    const wanted = requests.map((request, nth) => ({ request, path: folder.at(`${nth}`) }));
+    made = await extractSeveral(await source(), wanted, { parallel: cores(count) });
+  });
+
+  it.each(requests.map((request, nth) => ({ request, nth })))(
+    '$request is as a job of its own makes it',
+    async ({ request, nth }) => {
+      const alone = await extract(await source(), folder.at('alone'), request);
       // Packets of PCM are of any length, and only a whole track is counted to its end.
       const told = (file: typeof alone.output | undefined) =>
         file && { ...file, path: null, packets: null, sourceSeconds: null };
-      expect(told(files[nth]), JSON.stringify(request)).toEqual(told(alone.output));
-      expect((await readFile(path)).equals(await readFile(alone.output.path)), path).toBe(true);
+      expect(told(made.files[nth])).toEqual(told(alone.output));
+      expect((await readFile(folder.at(`${nth}`))).equals(await readFile(alone.output.path))).toBe(true);
+    },
+  );
+
+  it('silence and the end are counted of each', () => {
+    expect(made.sourceSeconds).toBeCloseTo(SECONDS, 1);
+    // The gap's edges are those of packets of 64 ms.
+    for (const [nth, seconds] of [3, 0, 1, 1, 1.5, 0, 4.5].entries()) {
+      expect(Math.abs((made.files[nth]?.filledSeconds ?? 0) - seconds), `${nth}`).toBeLessThan(0.1);
     }
-    expect(files[0]?.filledSeconds).toBeCloseTo(3, 1);
-  },
-);
+  });
+});
 
 /** Decoded samples of each run that decoded the source, by its own statistics. */
 async function decodes(log: string): Promise<number[]> {
