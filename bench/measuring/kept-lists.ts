@@ -48,7 +48,10 @@ export async function measureLists(kept: number, unfinished: number, runs: numbe
     await work();
     return performance.now() - before;
   };
-  const list = (query: string, by = client) => () => by.call('GET', `/v1/jobs?${query}`);
+  const list =
+    (query: string, by = client) =>
+    () =>
+      by.call('GET', `/v1/jobs?${query}`);
   const first = await ms(list('status=failed'));
   const oldest = Buffer.from(`${started + 20 * apartMs}.${idOf(20)}`).toString('base64url');
   const rows: readonly (readonly [what: string, work: () => Promise<unknown>])[] = [
@@ -71,7 +74,14 @@ export async function measureLists(kept: number, unfinished: number, runs: numbe
     [`queued ones among ${unfinished}`, list('status=queued', new Client(url, busyKey))],
   ];
   const print = (what: string, ours: number[]): void =>
-    printRow({ what: `among ${kept} jobs: ${what}`, against: null, unit: 'ms', ours, theirs: [], reach: null });
+    printRow({
+      what: `among ${kept} jobs: ${what}`,
+      against: null,
+      unit: 'ms',
+      ours,
+      theirs: [],
+      reach: null,
+    });
   print('the first list by state after an upgrade', [first]);
   for (const [what, work] of rows) {
     await work();

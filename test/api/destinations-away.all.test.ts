@@ -25,7 +25,7 @@ it.each([
   async (_, seconds) => {
     const bucket = new Bucket();
     let isAway = true;
-      const lost = new Set<string>();
+    const lost = new Set<string>();
     bucket.answer = (_nth, { url = '', socket }) => {
       if (isAway) {
         socket.resetAndDestroy();
