@@ -178,4 +178,4 @@ for (const [name, ours] of Object.entries(connections)) {
     reach: null,
   });
 }
-await measureLists(kept, unfinished, runs);
+await measureLists({ kept, unfinished }, runs);
