@@ -100,6 +100,7 @@ async function variantsOf(subjects: Subjects): Promise<Record<string, readonly V
     sendVoiceMessage: [{ json: { instance: 'main', number: '491700000001' } }],
     downloadAudio: [{}, { path: downloadUrl, key: null }, { method: 'HEAD' }],
     testWebhook: [{ json: { url: hookUrl } }],
+    replayDestination: [{ json: {} }],
     createKey: [{ json: { name: 'walk', scopes: ['read'] } }],
     resendDeliveries: [{ json: { since: new Date().toISOString() } }],
     receiveGatewayEvent: [

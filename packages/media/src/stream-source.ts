@@ -73,8 +73,8 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
       const { kind, path, url, isOpenEnded } = playlist;
       const asked = outputs.length === 0 ? [undefined] : outputs.map(({ track }) => track);
       const described = { kind, url, isOpenEnded, path, sizeBytes, asked };
-      const { content, isTrack, held } = await openStream(described, stream);
-      await rm(path);
+      // One that was cut off is downloaded to this path again.
+      const { content, isTrack, held } = await openStream(described, stream).finally(() => rm(path));
       const fetched = { isTrack, elsewhere: transcriptsElsewhere(outputs, held) };
       if ('fileUrl' in content) {
         requireTls(content.fileUrl, playlist);
