@@ -236,8 +236,8 @@ export const mediaFaults: readonly Fault[] = [
     name: 'live-stream-taken',
     promise: 'api.md "Streams": a live stream fails with EXTRACTION_FAILED live stream',
     in: 'parseMedia',
-    search: "!tags.has('EXT-X-ENDLIST')",
-    replace: "!tags.has('EXT-X-TARGETDURATION')",
+    search: "hasEnd = tags.has('EXT-X-ENDLIST')",
+    replace: "hasEnd = tags.has('EXT-X-TARGETDURATION')",
     tests: ['test/streams/hostile.core-all.test.ts'],
   },
   {
