@@ -188,7 +188,7 @@ describe('who waits', () => {
     await until('the third key waits', async () => (await delayed()) === 121 - PER_HOST);
     for (let answers = 1; answers <= 3; answers++) {
       receivers.answer('hole', 404);
-      await until('another one is asked', () => receivers.heard.length === PER_HOST + answers);
+      await until('another one is asked', () => receivers.heard.length >= PER_HOST + answers);
     }
     expect(receivers.hears(GOOD)).toBe(true);
   });
