@@ -245,7 +245,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   'deliveries show': [`soundpost deliveries show ${JOB}-webhook`],
   'deliveries replay': [
     `soundpost deliveries replay ${JOB}-webhook`,
-    `soundpost deliveries replay ${JOB}-destination-audio --url "$FRESH_ADDRESS"`,
+    `soundpost deliveries replay ${JOB}-destination-audio --url https://bucket.example/talk.mp3`,
   ],
   'deliveries resend': ['soundpost deliveries resend --since 2026-11-23T14:00Z'],
   'keys create': [

@@ -149,7 +149,7 @@ export function attacksOf(share: number): Attacks {
         '/tracks.m3u8': behindMaps(most(9_000), (nth) => `/tracks-${nth % 2}.mp4`, '/8.m4s'),
         '/tracks-0.mp4': header(3_500),
         '/tracks-1.mp4': header(3_500, 8),
-        '/8.m4s': box('free'),
+        '/8.m4s': FRAGMENT,
       }),
       submission: job('/tracks.m3u8'),
       ends: { code: 'INVALID_VIDEO', details: /3500 tracks, which is more than 64/ },

@@ -38,8 +38,8 @@ export const mutants: readonly Fault[] = [
     name: 'mutant-negated-render-dealout',
     promise: 'a mutant of what one MP3 job runs',
     in: 'dealOut',
-    search: "const next = rendition.mode === 'copy' ? turn[0] : turn[dealt % cores];",
-    replace: "const next = !(rendition.mode === 'copy') ? turn[0] : turn[dealt % cores];",
+    search: 'const next = turn[work === 0 ? 0 :',
+    replace: 'const next = turn[!(work === 0) ? 0 :',
     tests: [
       'packages/media/test/parallel/beside-parts.test.ts',
       'packages/media/test/extract.core-all.test.ts',

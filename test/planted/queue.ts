@@ -6,8 +6,8 @@ export const queueFaults: readonly Fault[] = [
     name: 'unreadable-record-breaks-lists',
     promise: 'upgrade.md: a record that cannot be read never breaks a list',
     in: 'recordOf',
-    search: 'if (!(error instanceof UnreadableRecord)) throw error;',
-    replace: 'throw error;',
+    search: 'if (error instanceof UnreadableRecord) {',
+    replace: 'if (error instanceof UnreadableRecord && isClosing()) {',
     tests: ['test/api/unreadable-records.test.ts'],
   },
   {

@@ -142,6 +142,7 @@ describe('a source that behaves', () => {
     expect(downloaded).toEqual({
       sizeBytes: content.length,
       contentType: 'video/mp4',
+      isOpenEnded: false,
       filename: 'video.mp4',
       url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/video\.mp4$/),
     });

@@ -1,8 +1,9 @@
 -- Frees an attempt's slot, notes what the endpoint answered, and gives free slots to those waiting.
 -- KEYS: prefix
 -- ARGV: jobId, key, host, endpoint, perKey, perHost, leaseMs, failingAfter, answer, address,
---   rememberSeconds, rememberEndpoints. An answer is a status, '0' for none, or '' to note nothing
+--   rememberSeconds, rememberEndpoints
 -- Returns: the jobs that now have a slot
+-- An answer is a status, '0' for none, or '' to note nothing.
 -- include: try-places.lua
 local answer, address = ARGV[9], ARGV[10]
 local rememberSeconds, rememberEndpoints = ARGV[11], tonumber(ARGV[12])
