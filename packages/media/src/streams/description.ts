@@ -7,7 +7,7 @@ import { tagsOf } from './hls/tags.ts';
 import type { OpenedStream } from './presentation.ts';
 
 /** `output.track`: an index, a language, or nothing. */
-export type AskedTrack = number | string | undefined;
+type AskedTrack = number | string | undefined;
 
 export interface Description {
   readonly kind: StreamKind;

@@ -10,11 +10,13 @@ const words: Readonly<Record<KeyState['status'], string>> = {
   active: 'Active',
   paused: 'Paused',
   revoked: 'Revoked',
+  unreadable: 'Cannot be read',
 };
 const signs: Readonly<Record<KeyState['status'], ShownStatus>> = {
   active: 'completed',
   paused: 'processing',
   revoked: 'queued',
+  unreadable: 'failed',
 };
 
 interface RowProps {

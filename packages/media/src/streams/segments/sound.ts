@@ -33,7 +33,7 @@ export interface Neighbours {
 }
 
 /** Less is no loss: the clock's tolerance (decisions A2a). */
-export const LEAST_MISSING_SECONDS = 0.04;
+const LEAST_MISSING_SECONDS = 0.04;
 
 /** How much a last segment may fall short of its declared length: it is often rounded. */
 const ROUNDING_SECONDS = { integer: 0.5, exact: 0.06 } as const;
