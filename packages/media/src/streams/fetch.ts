@@ -2,6 +2,7 @@
 import { createDecipheriv, type Decipheriv, randomUUID } from 'node:crypto';
 import { open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { untilAborted } from 'soundpost-base/deadline';
 import { OutboundFailed } from 'soundpost-outbound/errors';
 import { MediaFailure } from '../failure.ts';
 import { type Reading, readApart } from '../reading/reader.ts';
@@ -167,6 +168,7 @@ type Stored = FetchedSegment & { readonly sizeBytes: number };
 class SegmentFetcher {
   readonly #pieces: PieceFetcher;
   readonly #reading: Reading;
+  readonly #signal: AbortSignal;
   readonly #segments: readonly Segment[];
   /** What was found first of each; undefined: nothing. Those before the ones underway are gone. */
   readonly #found = new Map<number, PromiseWithResolvers<Sound | undefined>>();
@@ -178,6 +180,7 @@ class SegmentFetcher {
   constructor(context: StreamContext, segments: readonly Segment[]) {
     this.#pieces = new PieceFetcher(context);
     this.#reading = context.reading;
+    this.#signal = context.signal;
     this.#segments = segments;
   }
 
@@ -232,7 +235,7 @@ class SegmentFetcher {
 
   async #kindBefore(nth: number): Promise<string | undefined> {
     for (let earlier = this.#taken; earlier < nth && this.#kind === undefined; earlier += 1) {
-      const sound = await this.#foundOf(earlier).promise;
+      const sound = await this.#soundOf(earlier);
       if (sound !== undefined) return sound.kind;
     }
     return this.#kind;
@@ -243,10 +246,15 @@ class SegmentFetcher {
     const [here, next] = this.#segments.slice(nth, nth + 2);
     const isApart = (segment: Segment): boolean => segment.breaksClock || (segment.gapSeconds ?? 0) > 0;
     const [before, after] = await Promise.all([
-      here === undefined || nth === 0 || isApart(here) ? undefined : this.#foundOf(nth - 1).promise,
-      next === undefined || isApart(next) ? undefined : this.#foundOf(nth + 1).promise,
+      here === undefined || nth === 0 || isApart(here) ? undefined : this.#soundOf(nth - 1),
+      next === undefined || isApart(next) ? undefined : this.#soundOf(nth + 1),
     ]);
     return { before, after };
+  }
+
+  /** Once its first answer is there; it may never be asked for, when another one has failed. */
+  #soundOf(nth: number): Promise<Sound | undefined> {
+    return untilAborted(this.#foundOf(nth).promise, this.#signal);
   }
 
   #foundOf(nth: number): PromiseWithResolvers<Sound | undefined> {
