@@ -91,16 +91,29 @@ async function followed(
   }
 }
 
-/** Waits until the job's voice message and its deliveries to destinations have ended. */
-export async function awaitHandedOn({ client }: Server, jobId: string, signal: AbortSignal): Promise<Job> {
-  const isOnItsWay = ({ voiceMessage, destination }: Job): boolean =>
-    [voiceMessage?.status, destination?.status].some(
-      (status) => status === 'pending' || status === 'sending',
-    );
+/**
+ * Waits until the job's voice message and its deliveries to destinations have ended. Rejects where a
+ * destination did not take a file at once: the service may try for a day.
+ */
+export async function awaitHandedOn(server: Server, jobId: string, signal: AbortSignal): Promise<Job> {
   for (let pauseMs = 200; ; pauseMs = Math.min(pauseMs * 1.5, 3000)) {
-    const job = await client.job(jobId, { signal });
-    if (!isOnItsWay(job)) return job;
+    const job = await server.client.job(jobId, { signal });
+    const { voiceMessage, destination } = job;
+    const isSending = voiceMessage?.status === 'pending' || voiceMessage?.status === 'sending';
+    if (!isSending && destination?.status !== 'pending') return job;
+    if (destination?.status === 'pending') await requireNoFailedPut(server, jobId, signal);
     await delay(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+  }
+}
+
+async function requireNoFailedPut({ client }: Server, jobId: string, signal: AbortSignal): Promise<void> {
+  const { deliveries } = await client.deliveries(jobId, { signal });
+  for (const { kind, status, attempts } of deliveries) {
+    const why = attempts.at(-1)?.error;
+    if (kind !== 'destination' || status !== 'pending' || !why) continue;
+    throw new Error(
+      `the file is not at its destination yet: ${why}; the service tries on, and "soundpost deliveries list ${jobId}" shows how that goes`,
+    );
   }
 }
 

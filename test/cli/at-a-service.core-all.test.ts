@@ -91,6 +91,15 @@ describe('extract', () => {
     expect(shown.stdout.toString()).toMatch(
       /^put of audio +failed \(the destination answered with status 403\)$/m,
     );
+    // One that is tried again, perhaps for a day, keeps nobody waiting.
+    bucket.answer = () => ({ status: 503 });
+    const later = await desk().soundpost(['extract', url, '--destination', `${to}?signature=abc`]);
+    expect([later.code, later.stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /not at its destination yet: .*503; the service tries on, and "soundpost deliveries list job_/,
+      ),
+    ]);
     // Of several the one that failed is fetched, and none of them is written.
     const several = [
       'extract',

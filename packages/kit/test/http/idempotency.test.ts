@@ -39,6 +39,19 @@ it('the first answer comes again, and another request is refused', async () => {
   expect(await redis.pttl(record)).toBeGreaterThan(23 * 60 * 60 * 1000);
 });
 
+it('a damaged answer has the same work done again, and a record of another type is replaced', async () => {
+  const seeds: string[] = [];
+  const note = async (seed: string) => seeds.push(seed);
+  await run(note);
+  await redis.hset(record, 'answer', '{"id":', 'until', 'x');
+  expect(await run(note)).toMatchObject({ replayed: false });
+  expect(seeds).toEqual([seeds[0], seeds[0]]);
+  expect(await run(never)).toMatchObject({ replayed: true });
+  await redis.del(record);
+  await redis.lpush(record, 'x');
+  expect(await run(async () => 1)).toMatchObject({ replayed: false });
+});
+
 it('while the first runs nobody else does, however long it takes', async () => {
   const { promise, resolve } = Promise.withResolvers<number>();
   const first = run(() => promise);

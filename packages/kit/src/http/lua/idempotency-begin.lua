@@ -5,12 +5,21 @@
 -- Uses Redis' clock, so that processes need not agree on the time.
 local record = KEYS[1]
 local fingerprint, seed, owner, lease, keep = unpack(ARGV)
-local stored = redis.call('HMGET', record, 'fingerprint', 'seed', 'until', 'answer')
+local stored = redis.pcall('HMGET', record, 'fingerprint', 'seed', 'until', 'answer')
+if stored.err then
+  redis.call('DEL', record)
+  stored = {}
+end
+-- Done again with the same seed, it is the same work.
+if stored[4] and not pcall(cjson.decode, stored[4]) then
+  redis.call('HDEL', record, 'answer')
+  stored[4] = nil
+end
 if stored[1] and stored[1] ~= fingerprint then return {'mismatch'} end
 if stored[4] then return {'replay', stored[4]} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if stored[3] and tonumber(stored[3]) > now then return {'in-progress'} end
+if (tonumber(stored[3] or nil) or 0) > now then return {'in-progress'} end
 seed = stored[2] or seed
 redis.call('HSET', record, 'fingerprint', fingerprint, 'seed', seed, 'owner', owner, 'until', now + lease)
 if not stored[1] then redis.call('PEXPIRE', record, keep) end
