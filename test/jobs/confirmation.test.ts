@@ -83,19 +83,21 @@ it('a job that a worker has dropped is added again when it is submitted under it
   expect(ran).toEqual([again.jobId]);
 });
 
-it('a job that is not confirmed holds no place', async () => {
+it('a job that is not confirmed holds no place, and waits for its confirmation', async () => {
   const { jobs } = queue();
+  const jobId = newJobId();
   const ran = consume();
-  const taken: number[] = [];
-  await jobs.submit(TENANT, [{ jobId: newJobId(), payload: payloadOf(TENANT) }], {
+  const seen: unknown[] = [];
+  await jobs.submit(TENANT, [{ jobId, payload: payloadOf(TENANT) }], {
     alongside: async () => {
       // The worker has one place, and would wait in it.
       const accepted = await queue().submit(TENANT);
       await queue().reaches(accepted, 'completed');
-      taken.push(ran.length);
+      const waiting = await queue().queue('extract').getJob(jobId);
+      seen.push(ran.length, await waiting?.getState());
     },
   });
-  expect(taken).toEqual([1]);
+  expect(seen).toEqual([1, 'delayed']);
 });
 
 it('the script that confirms stores the answer, in an open record or one that Redis has lost', async () => {
