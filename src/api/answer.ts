@@ -73,7 +73,9 @@ const policy: IdempotencyPolicy = {
         }),
 };
 
-/** A request that is being done; without an Idempotency-Key there is no seed and nothing to keep. */
+/**
+ * A request that is being done; without an Idempotency-Key there is no seed and nothing to keep.
+ */
 export interface AnswerTurn {
   /** For ids: the same after a crash. */
   readonly seed: string | undefined;

@@ -1,4 +1,6 @@
-/** A page of a tenant's jobs. The cursor names the last job looked at, so new jobs shift no page. */
+/**
+ * A page of a tenant's jobs. The cursor names the last job looked at, so new jobs shift no page.
+ */
 
 import { ServiceError } from 'soundpost-contract/errors';
 import type { Job, JobStatus } from 'soundpost-contract/job';

@@ -92,8 +92,8 @@ async function followed(
 }
 
 /**
- * Waits until the job's voice message and its deliveries to destinations have ended. Rejects where a
- * destination did not take a file at once: the service may try for a day.
+ * Waits until the job's voice message and its deliveries to destinations have ended. Rejects where
+ * a destination did not take a file at once: the service may try for a day.
  */
 export async function awaitHandedOn(server: Server, jobId: string, signal: AbortSignal): Promise<Job> {
   for (let pauseMs = 200; ; pauseMs = Math.min(pauseMs * 1.5, 3000)) {

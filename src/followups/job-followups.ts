@@ -129,7 +129,10 @@ export class JobFollowUps {
     await this.#add('voice', 'send', id, data, VOICE_SCHEDULE_SECONDS.length);
   }
 
-  /** Adds a message that a caller asks for. It is sent, and shown, once {@link confirmVoice} says so. */
+  /**
+   * Adds a message that a caller asks for. It is sent, and shown, once {@link confirmVoice} says
+   * so.
+   */
   async askVoice(sending: Asked): Promise<void> {
     const data: VoicePayload = { version: 1, round: 0, part: 0, isAsked: true, ...sending };
     const tries = VOICE_SCHEDULE_SECONDS.length;

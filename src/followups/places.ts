@@ -1,8 +1,8 @@
 /**
  * Slots limit concurrent attempts for each key and host, across all processes. Without a free slot
  * a job leaves its worker: it is delayed, and promoted in its turn; keys alternate, and so do the
- * endpoints of a key. An endpoint that keeps failing, or has not answered yet, gets one attempt at a
- * time, and together these leave slots to others. A slot is a lease, so a dead process's expires.
+ * endpoints of a key. An endpoint that keeps failing, or has not answered yet, gets one attempt at
+ * a time, and together these leave slots to others. A slot is a lease, so a dead process's expires.
  */
 
 import type { Redis } from 'soundpost-kit/redis/connection';

@@ -105,7 +105,8 @@ export const GONE = 410;
 export const WEBHOOKS_AT_A_TIME = 500;
 /**
  * Concurrent attempts of all processes; one takes 15 s at most, its preparation little. A host can
- * be everybody's (n8n, Zapier): it has half of them (decisions D), so that it takes many keys to fill.
+ * be everybody's (n8n, Zapier): it has half of them (decisions D), so that it takes many keys to
+ * fill.
  */
 export const WEBHOOK_PLACES = { perKey: 32, perHost: WEBHOOKS_AT_A_TIME / 2, leaseMs: 30_000 };
 

@@ -54,7 +54,11 @@ export class FollowUpQueue {
     this.#queue = openQueue(name, redis, logger, telemetry);
   }
 
-  /** The id makes it unique, however often it is added. @param tries at most @param delayMs default 0 */
+  /**
+   * The id makes it unique, however often it is added.
+   * @param tries at most
+   * @param delayMs default 0
+   */
   async add(id: string, name: string, data: object, tries: number, delayMs = 0): Promise<void> {
     await this.#queue.add(name, data, {
       jobId: id,

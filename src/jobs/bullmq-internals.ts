@@ -90,7 +90,9 @@ const DamagedHash = ExtractionHash.extend({
   finishedOn: NATURAL.nullable().catch(null),
 });
 
-/** An extraction's hash; texts are JSON, times ms. Undefined if empty; `data` is empty if damaged. */
+/**
+ * An extraction's hash; texts are JSON, times ms. Undefined if empty; `data` is empty if damaged.
+ */
 export function readExtraction(hash: Readonly<Record<string, string>>) {
   if (!RECORD_FIELDS.some((field) => hash[field] !== undefined)) return undefined;
   const raw = ExtractionHash.safeParse(hash).data ?? DamagedHash.parse(hash);
@@ -521,7 +523,10 @@ export async function fileEnds(
   }
 }
 
-/** Files a tenant's jobs that have ended or are cancelled. @returns ids in that state, each with its score */
+/**
+ * Files a tenant's jobs that have ended or are cancelled.
+ * @returns ids in that state, each with its score
+ */
 export async function fileUnfinished(
   redis: Redis,
   unfinishedKey: string,

@@ -1,7 +1,7 @@
 /**
- * Indexes of each tenant's jobs: all by time, those that have ended also by state, and the unfinished
- * ones. They hold ids only, and follow from BullMQ's own sets of ended jobs: each reader first moves
- * what has ended since. The janitor repairs them, and derives them anew once a day.
+ * Indexes of each tenant's jobs: all by time, those that have ended also by state, and the
+ * unfinished ones. They hold ids only, and follow from BullMQ's own sets of ended jobs: each reader
+ * first moves what has ended since. The janitor repairs them, and derives them anew once a day.
  */
 
 import type { JobStatus } from 'soundpost-contract/job';
@@ -157,7 +157,10 @@ export async function dropMissing(
   if (ids.length > 0) await drop.run(redis, jobIndexKeys(tenant), ids);
 }
 
-/** Lists a job by the state in which it was read: of a damaged record that is another one than before. */
+/**
+ * Lists a job by the state in which it was read: of a damaged record that is another one than
+ * before.
+ */
 export async function fileAs(
   redis: Redis,
   tenant: string,
@@ -190,7 +193,9 @@ export async function saveBatch(
     .exec();
 }
 
-/** A batch's job ids in the order of the request; undefined alike if unknown, foreign or unreadable. */
+/**
+ * A batch's job ids in the order of the request; undefined alike if unknown, foreign or unreadable.
+ */
 export async function findBatch(
   redis: Redis,
   tenant: string,

@@ -164,14 +164,16 @@ function isJson(text: string): boolean {
   }
 }
 
-/** How long a job that this worker cannot read is left to workers of another edition (decisions A7). */
+/**
+ * How long a job that this worker cannot read is left to workers of another edition (decisions A7).
+ */
 const LEFT_FOR_MS = 60 * 60 * 1000;
 const LEFT_AT_FIRST_MS = 500;
 const LEFT_AT_MOST_MS = 10_000;
 
 /**
- * Puts a job back for a while that this worker cannot read, or whose job's record it cannot; another
- * one may. Uses up no attempt. After an hour nobody could, and it fails.
+ * Puts a job back for a while that this worker cannot read, or whose job's record it cannot;
+ * another one may. Uses up no attempt. After an hour nobody could, and it fails.
  */
 async function leaveToOthers(
   { message, cause }: UnreadableRecord,

@@ -21,7 +21,10 @@ export const RESULTS_MARK = 'soundpost-mark.json';
 
 interface Mark {
   readonly id: string;
-  /** In Redis 0 until the results have the mark too. The results' number follows, so it is never higher. */
+  /**
+   * In Redis 0 until the results have the mark too. The results' number follows, so it is never
+   * higher.
+   */
   readonly renewals: number;
 }
 
@@ -145,7 +148,10 @@ interface MarksOptions extends Sides {
 
 const RENEW_EVERY_MS = 60 * 60 * 1000;
 const RETRY_MS = 5000;
-/** Redis' file has a renewal for sure before the results have it: a power cut must not make Redis look old. */
+/**
+ * Redis' file has a renewal for sure before the results have it: a power cut must not make Redis
+ * look old.
+ */
 const WRITTEN_AFTER_MS = 5000;
 /** Of several processes that adopt at once, each lets the others finish. */
 const TRIES = 10;
@@ -172,7 +178,8 @@ export class Marks {
 
   /**
    * Marks both where neither is marked, and renews the marks from then on.
-   * @returns rejects with a ConfigurationError if a side that was away at the start turns out to be the wrong one
+   * @returns rejects with a ConfigurationError if a side that was away at the start turns out to be
+   * the wrong one
    * @throws ConfigurationError if the two do not belong together
    */
   async start(): Promise<{ readonly refused: Promise<never> }> {

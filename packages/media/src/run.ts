@@ -59,7 +59,9 @@ export interface MediaTools {
   /** Called for each run. */
   readonly watch?: Parameters<typeof watchedRun>[0]['watch'];
   readonly meter?: ToolMeter;
-  /** For whom they run, who waits for no other owner’s descriptions to be read (reading/reader.ts). */
+  /**
+   * For whom they run, who waits for no other owner’s descriptions to be read (reading/reader.ts).
+   */
   readonly owner?: string;
 }
 

@@ -40,7 +40,10 @@ export interface SourceRequest {
 export interface MissingSound {
   /** Of segments that the playlist itself marks as missing (EXT-X-GAP). */
   readonly markedSeconds: number;
-  /** Segments that were empty, cut off or unreadable in three tries, also those of which a part is there. */
+  /**
+   * Segments that were empty, cut off or unreadable in three tries, also those of which a part is
+   * there.
+   */
   readonly segments: number;
   /** What they lack. */
   readonly segmentsSeconds: number;

@@ -26,7 +26,9 @@ async function openIfStream(
 interface DownloadedFile extends LocalSource {
   /** Its address after redirects. */
   readonly url: string;
-  /** Whether the server did not say where it ends: a lost connection ends it, too. Default it did. */
+  /**
+   * Whether the server did not say where it ends: a lost connection ends it, too. Default it did.
+   */
   readonly isOpenEnded?: boolean;
 }
 

@@ -23,7 +23,9 @@ interface Playlist {
   readonly path: string;
   /** Its address. */
   readonly url: string;
-  /** Whether its server did not say where it ends: a lost connection ends it, too. Default it did. */
+  /**
+   * Whether its server did not say where it ends: a lost connection ends it, too. Default it did.
+   */
   readonly isOpenEnded?: boolean;
 }
 

@@ -79,7 +79,9 @@ export interface Downloaded {
   readonly filename: string | undefined;
   /** The URL after redirects. */
   readonly url: string;
-  /** Whether the server did not say where it ends: a lost connection ends it, too. Default it did. */
+  /**
+   * Whether the server did not say where it ends: a lost connection ends it, too. Default it did.
+   */
   readonly isOpenEnded?: boolean;
 }
 

@@ -34,7 +34,9 @@ interface PieceRequest {
 interface PieceAnswer {
   /** The URL after redirects. */
   readonly url: string;
-  /** Whether the server did not say where it ends: a lost connection ends it, too. Default it did. */
+  /**
+   * Whether the server did not say where it ends: a lost connection ends it, too. Default it did.
+   */
   readonly isOpenEnded?: boolean;
   readonly bytes: AsyncIterable<Uint8Array>;
 }

@@ -190,7 +190,8 @@ async function send(
   const ended = AbortSignal.any([signal, useless.signal]);
   let late: AbortSignal | undefined;
   try {
-    // While the storage is down, no receiver waits and none of its time limits run. If it breaks off
+    // While the storage is down, no receiver waits and none of its time limits run. If it breaks
+    // off
     // in the middle, the file is put again from its beginning, and no attempt is used up.
     return await retryUntilUp(ended, async () => {
       const body = await storage.read(file.storageKey);

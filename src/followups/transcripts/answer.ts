@@ -6,7 +6,9 @@ import { OddJson, parseJson } from 'soundpost-base/json';
 import { z } from 'zod';
 import { languageOf } from './language.ts';
 
-/** For a part of 13 minutes, four a second: Whisper's last 2 to 10 s. Of 6 h they are read in 0.1 s. */
+/**
+ * For a part of 13 minutes, four a second: Whisper's last 2 to 10 s. Of 6 h they are read in 0.1 s.
+ */
 const MOST_SEGMENTS = 3_000;
 /** Code units; Whisper's segments hold 30 s at most. */
 const LONGEST_TEXT = 2_000;

@@ -1,6 +1,7 @@
 /**
- * Reads records from Redis: JSON texts and hashes, each with its edition in the field `version`. What
- * cannot be read is an {@link UnreadableRecord}: lists show or skip it, workers leave it to others.
+ * Reads records from Redis: JSON texts and hashes, each with its edition in the field `version`.
+ * What cannot be read is an {@link UnreadableRecord}: lists show or skip it, workers leave it to
+ * others.
  */
 import type { z } from 'zod';
 import type { Redis } from './connection.ts';

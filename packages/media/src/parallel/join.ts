@@ -103,7 +103,9 @@ export async function joinOpus(joining: Joining): Promise<Joined> {
   });
 }
 
-/** Reads past them, and writes them if wanted. They end with their pages: audio begins on a new one. */
+/**
+ * Reads past them, and writes them if wanted. They end with their pages: audio begins on a new one.
+ */
 async function passOpusHeaders(reader: ByteReader, out?: ByteWriter) {
   let preSkip = 0;
   let stream = { serial: 0, sequence: 0 };

@@ -218,7 +218,9 @@ async function wanted(source: ByteSource | undefined, want: Want): Promise<unkno
   return want.from === 'read' ? source?.read(want.start, want.end) : source?.readEach(want.spans);
 }
 
-/** A process for each owner that has work: the system shares the cores. One is kept for the next. */
+/**
+ * A process for each owner that has work: the system shares the cores. One is kept for the next.
+ */
 export class Readers {
   readonly #byOwner = new Map<string, Reader>();
 

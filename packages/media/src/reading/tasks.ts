@@ -15,7 +15,9 @@ interface OnDisk {
 }
 
 export const tasks = {
-  /** A playlist or manifest on the disk, for all outputs of a job: messages of megabytes take long. */
+  /**
+   * A playlist or manifest on the disk, for all outputs of a job: messages of megabytes take long.
+   */
   async description({ path, ...rest }: Omit<Description, 'bytes'> & OnDisk) {
     const { readDescription } = await import('../streams/description.ts');
     const { packed } = await import('../streams/presentation.ts');

@@ -15,7 +15,9 @@ export interface Description {
   readonly bytes: Uint8Array;
   /** Its address. */
   readonly url: string;
-  /** Whether its server did not say where it ends: a lost connection ends it, too. Default it did. */
+  /**
+   * Whether its server did not say where it ends: a lost connection ends it, too. Default it did.
+   */
   readonly isOpenEnded?: boolean;
   /** Of each output; the rendition of the first is fetched. */
   readonly asked: readonly AskedTrack[];

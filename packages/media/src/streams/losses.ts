@@ -1,4 +1,7 @@
-/** Counts what of a stream is missing: by its playlist's own words, and because segments were not what they should be. */
+/**
+ * Counts what of a stream is missing: by its playlist's own words, and because segments were not
+ * what they should be.
+ */
 import { OutboundFailed } from 'soundpost-outbound/errors';
 import { MediaFailure } from '../failure.ts';
 import type { MissingSound } from '../source-request.ts';

@@ -134,7 +134,9 @@ export function unusable(details: string, options?: { readonly cause: unknown })
   return new MediaFailure('INVALID_VIDEO', details, options);
 }
 
-/** A playlist or manifest of which the end did not come: a failed download, which is tried again. */
+/**
+ * A playlist or manifest of which the end did not come: a failed download, which is tried again.
+ */
 export class CutOff extends OutboundFailed {
   constructor(details: string) {
     super('reset', details, true);

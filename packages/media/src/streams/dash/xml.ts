@@ -32,7 +32,10 @@ const TAG = /<(\/?)([\w:.-]+)\s*/y;
 const ATTRIBUTE = /([\w:.-]+)\s*=\s*(?:"([^"<]*)"|'([^'<]*)')\s*/y;
 const TAG_END = /(\/?)>/y;
 
-/** @returns the outermost element. @throws {MediaFailure} if ill-formed, or with a document type; {CutOff} */
+/**
+ * @returns the outermost element.
+ * @throws {MediaFailure} if ill-formed, or with a document type; {CutOff}
+ */
 export function parseXml(text: string): Element {
   const tree = new Tree();
   for (let at = text.startsWith('\ufeff') ? 1 : 0; at < text.length; ) {

@@ -1,4 +1,7 @@
-/** Headers of fMP4 that are parsed once, as long as somebody holds their bytes: streams alternate two. */
+/**
+ * Headers of fMP4 that are parsed once, as long as somebody holds their bytes: streams alternate
+ * two.
+ */
 import { type Reading, readApart } from '../../reading/reader.ts';
 import type { Movie } from './movie.ts';
 

@@ -1,4 +1,6 @@
-/** Packed audio (RFC 8216 section 3.4): bare frames, after an ID3 tag with each segment's timestamp. */
+/**
+ * Packed audio (RFC 8216 section 3.4): bare frames, after an ID3 tag with each segment's timestamp.
+ */
 import { tagsBytes } from '../segments/examine.ts';
 import { FrameReader } from '../segments/frames.ts';
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';

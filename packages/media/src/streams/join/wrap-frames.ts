@@ -1,4 +1,7 @@
-/** Puts frames into a transport stream (ISO/IEC 13818-1), which says when each plays: for packed audio with holes. */
+/**
+ * Puts frames into a transport stream (ISO/IEC 13818-1), which says when each plays: for packed
+ * audio with holes.
+ */
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { FrameReader } from '../segments/frames.ts';
 import { readAt } from './part.ts';

@@ -1,4 +1,7 @@
-/** Looks at a segment that has arrived: what it is, how much of it is whole, and what sound it holds. */
+/**
+ * Looks at a segment that has arrived: what it is, how much of it is whole, and what sound it
+ * holds.
+ */
 import { type FileHandle, open } from 'node:fs/promises';
 import { MediaFailure } from '../../failure.ts';
 import { type Reading, readApart } from '../../reading/reader.ts';

@@ -1,4 +1,7 @@
-/** Frames of packed audio (RFC 8216 section 3.4), and of the sound in a transport stream: how long they sound. */
+/**
+ * Frames of packed audio (RFC 8216 section 3.4), and of the sound in a transport stream: how long
+ * they sound.
+ */
 import { FRAMINGS, type Framing } from '../../frame-headers.ts';
 
 /** Framings that say how long a frame sounds. */

@@ -1,4 +1,6 @@
-/** How much sound a segment of a transport stream (ISO/IEC 13818-1) holds, and whether it is whole. */
+/**
+ * How much sound a segment of a transport stream (ISO/IEC 13818-1) holds, and whether it is whole.
+ */
 import { PACKET_BYTES, packetHead, packetsOf, secondsBetween } from '../join/transport-packets.ts';
 import { FrameReader } from './frames.ts';
 import type { Sound, Span } from './sound.ts';
@@ -141,7 +143,9 @@ function stamp({ startSeconds, stamps }: Stream, seconds: number): void {
 /** Packets with times that a segment has at most; of more, the rest is not looked at. */
 const MAX_STAMPS = 100_000;
 
-/** Between two pictures, where some are missing between them: so long, and so many times the usual. */
+/**
+ * Between two pictures, where some are missing between them: so long, and so many times the usual.
+ */
 const HOLE = { seconds: 0.3, times: 3 };
 
 interface StreamSpan extends Span {
