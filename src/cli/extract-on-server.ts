@@ -108,9 +108,9 @@ export async function awaitHandedOn(server: Server, jobId: string, signal: Abort
 
 async function requireNoFailedPut({ client }: Server, jobId: string, signal: AbortSignal): Promise<void> {
   const { deliveries } = await client.deliveries(jobId, { signal });
-  for (const { kind, status, attempts } of deliveries) {
+  for (const { kind, nextAttemptAt, attempts } of deliveries) {
     const why = attempts.at(-1)?.error;
-    if (kind !== 'destination' || status !== 'pending' || !why) continue;
+    if (kind !== 'destination' || nextAttemptAt === null || !why) continue;
     throw new Error(
       `the file is not at its destination yet: ${why}; the service tries on, and "soundpost deliveries list ${jobId}" shows how that goes`,
     );

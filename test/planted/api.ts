@@ -229,7 +229,7 @@ export const apiFaults: readonly Fault[] = [
     name: 'idempotency-twice-at-once',
     promise: 'api.md "Every request": while the first one is still running: 409',
     in: 'idempotency-begin.lua',
-    search: "if stored[3] and tonumber(stored[3]) > now then return {'in-progress'} end",
+    search: "if (tonumber(stored[3] or nil) or 0) > now then return {'in-progress'} end",
     replace: '',
     tests: ['packages/kit/test/http/idempotency.test.ts', 'test/api/idempotency.test.ts'],
   },
