@@ -5,7 +5,7 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 472,
+  files: 473,
   lines: 67_200,
   linesOfLargestPart: 15_640,
   exportedTypeNames: 545,

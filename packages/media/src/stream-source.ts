@@ -10,11 +10,12 @@ import { type Probe, probe } from './probe.ts';
 import type { LocalSource, SourceRequest } from './source-request.ts';
 import type { Described } from './streams/description.ts';
 import type { StreamKind } from './streams/detect.ts';
-import { fetchSegments, requirePlaylistSize, type StreamContext } from './streams/fetch.ts';
+import { requirePlaylistSize, type StreamContext } from './streams/fetch.ts';
 import { JoinedFile } from './streams/join/join.ts';
 import { Losses } from './streams/losses.ts';
 import { openStream } from './streams/open.ts';
 import type { Presentation, Segment } from './streams/presentation.ts';
+import { fetchSegments } from './streams/segments/fetch.ts';
 import { CLOCK_TOLERANCE_SECONDS } from './timeline.ts';
 
 interface Playlist {

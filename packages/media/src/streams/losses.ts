@@ -5,8 +5,8 @@
 import { OutboundFailed } from 'soundpost-outbound/errors';
 import { MediaFailure } from '../failure.ts';
 import type { MissingSound } from '../source-request.ts';
-import type { FetchedSegment } from './fetch.ts';
 import type { Presentation, Segment } from './presentation.ts';
+import type { FetchedSegment } from './segments/fetch.ts';
 
 /** A stream of which more is missing has failed. */
 const MOST_MISSING = 0.9;

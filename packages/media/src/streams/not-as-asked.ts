@@ -31,3 +31,8 @@ export async function orItsFailure<T>(fetched: Promise<T>): Promise<T> {
     throw error instanceof NotAsAsked ? error.failure : error;
   }
 }
+
+/** Also of what a byte range should hold. */
+export function isCutOff(error: unknown): error is OutboundFailed {
+  return error instanceof OutboundFailed && error.kind === 'reset';
+}

@@ -2,7 +2,8 @@
 import { noAbort } from 'soundpost-testing/extracting';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { expect, it } from 'vitest';
-import { fetchSegments, type StreamContext } from '../../src/streams/fetch.ts';
+import type { StreamContext } from '../../src/streams/fetch.ts';
+import { fetchSegments } from '../../src/streams/segments/fetch.ts';
 import { box } from '../sparse/mp4-boxes.ts';
 import { fragment, header } from './fmp4.ts';
 
