@@ -44,7 +44,8 @@ beforeEach(() => {
   s3.fault = () => undefined;
 });
 
-const below = (prefix: string): string[] => s3.contents().filter((key) => key.startsWith(`${prefix}/`));
+const below = (prefix: string): string[] =>
+  s3.contents().filter((key) => key.startsWith(`${prefix}/`) && !key.endsWith('/soundpost-mark.json'));
 const stored = async (file: string, prefix = 'ups'): Promise<Buffer> =>
   buffer((await s3.store.getObject('', `${prefix}/uploads/${file}`))?.content ?? Readable.from([]));
 

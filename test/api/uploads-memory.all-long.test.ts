@@ -56,7 +56,8 @@ const places: readonly Place[] = [
     name: 'a bucket',
     // Several parts of an upload are in memory, and what has been one until it is collected.
     limitBytes: 2 * LIMIT_BYTES,
-    environment: s3.environment('memory'),
+    // Each of them has a Redis of its own.
+    environment: { ...s3.environment('memory'), ADOPT: '1' },
     stored: async (file) =>
       (await s3.store.getObject('', `memory/uploads/${file}`))?.content ?? Readable.from([]),
   },

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { nameOfThisProcess } from 'soundpost-base/process-home';
 import { fetch } from 'soundpost-testing/http';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { decrypted } from './decrypted.ts';
 import {
   caller,
@@ -63,8 +63,8 @@ describe('a gateway that is killed while it sends', () => {
     },
     {
       name: 'after the message is in the chat and before the answer is kept',
-      // The script that keeps it gets the record, its owner and the answer.
-      command: /:idempotency:[^\r]+\r\n\$36\r\n[0-9a-f-]{36}\r\n\$\d+\r\n\{/,
+      // The script that keeps it gets the record, its fingerprint, its seed and the answer.
+      command: /:idempotency:[^\r]+\r\n(\$\d+\r\n[^\r{]+\r\n){2}\$\d+\r\n\{/,
       reachesRedis: false,
     },
   ];
@@ -72,6 +72,7 @@ describe('a gateway that is killed while it sends', () => {
   it.for(moments)('$name, has sent once when the request is repeated', async ({ name, ...stopAt }) => {
     const proxy = await startRedisProxy(redis.socketPath, stopAt);
     const process = await startProcess({ redisUrl: proxy.url, dataDir: folder.path });
+    onTestFinished(() => process.kill());
     const body = { number: hedy.number, audio };
     const headers = { 'Idempotency-Key': name };
     const before = await idsIn(hedy.jid);

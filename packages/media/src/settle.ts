@@ -167,8 +167,8 @@ export async function truncationOf(job: LookedAt): Promise<string | null> {
 
 /** How much sound is missing, by the file's own word; empty if that is not known. */
 async function missingSeconds(job: LookedAt): Promise<string> {
-  // Of an ASF file that was cut off ffprobe says how long the rest is.
-  if (job.probe.container.demuxer === 'asf') return '';
+  // Of such a file that was cut off, ffprobe says how long the rest is.
+  if (['asf', 'avi'].includes(job.probe.container.demuxer)) return '';
   const declared = job.probe.tracks[0].declaredSeconds ?? job.probe.durationSeconds ?? 0;
   const { streamIndex } = job.probe.tracks[0];
   const end = await endOf(job, inputOf(job), `0:${streamIndex}`).catch((error: unknown) => {

@@ -50,7 +50,7 @@ export interface Presentation {
 const PACKED_AT_ONCE = 500;
 
 /** Between two processes: with its segments in batches. */
-interface PackedPresentation extends Omit<Presentation, 'segments'> {
+export interface PackedPresentation extends Omit<Presentation, 'segments'> {
   readonly batches: readonly Uint8Array[];
 }
 

@@ -22,7 +22,7 @@ interface AudioRendition {
   readonly isDefault: boolean;
 }
 
-interface ChosenPlaylist {
+export interface ChosenPlaylist {
   readonly url: string;
   /** Whether it has only the wanted track; otherwise the file's tracks are to choose from. */
   readonly isTrack: boolean;
