@@ -15,6 +15,8 @@ const KnownChat = z.object({
   blocked: z.stringbool().optional(),
   /** When the last message came in, ms since 1970. */
   heardAtMs: z.coerce.number().optional(),
+  /** Id of that message, on networks whose read receipts name it. */
+  lastInId: z.string().optional(),
   /** The group's invitation, as the network last answered it. */
   inviteUrl: z.string().optional(),
   /** Where the chat is now, on networks that move groups. */
