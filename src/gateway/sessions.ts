@@ -132,7 +132,9 @@ export class Sessions {
     }
     signal?.throwIfAborted();
     if (this.stateOf(instance, session) !== 'open') {
-      throw new GatewayError('not_connected', `instance ${instance.name} is not connected to its network`);
+      const why = this.reason(instance);
+      const message = `instance ${instance.name} is not connected to its network`;
+      throw new GatewayError('not_connected', why === undefined ? message : `${message}: ${why}`);
     }
     return session;
   }
