@@ -107,6 +107,20 @@ describe('the rate of an instance', () => {
     expect((await waits(rate, 100)).at(-1)).toBe(0);
   });
 
+  it('is also one into a chat, of 10 to a person on the Cloud API and of 20 to a group on Telegram', async () => {
+    const rate = new SendRate(redis);
+    instance = { ...instance, transport: 'whatsapp-cloud' };
+    expect((await waits(rate, 11)).slice(-2)).toEqual([0, 60]);
+    const other = { messageId: randomUUID(), chat: { ...chat, jid: 'another@s.whatsapp.net' } };
+    expect((await rate.reserve(instance, [other])).atMs).toBeLessThanOrEqual((await rate.reserve(instance, [message('z')])).atMs);
+    instance = { ...instance, id: randomUUID(), transport: 'telegram' };
+    expect((await waits(rate, 21)).at(-1)).toBe(0);
+    instance = { ...instance, id: randomUUID() };
+    const group = () => ({ messageId: randomUUID(), chat: { ...chat, isGroup: true } });
+    const { atMs } = await rate.reserve(instance, Array.from({ length: 20 }, group));
+    expect((await rate.reserve(instance, [group()])).atMs - atMs).toBeGreaterThanOrEqual(59_000);
+  });
+
   it('of one instance is not that of another, and a restart forgets none', async () => {
     await waits(new SendRate(redis, { whatsapp: 1 }), 1);
     expect(await waits(new SendRate(redis, { whatsapp: 1 }), 1)).toEqual([60]);
