@@ -231,7 +231,7 @@ export class FakeGraph {
     if (mediaId !== undefined && audio === undefined) throw new Refusal(131053, 'Media upload error');
     const message: TakenMessage = { id: newId(), phoneNumberId, body, audio };
     this.taken.push(message);
-    if (this.webhookUrl !== undefined) void this.#follow(message);
+    if (this.webhookUrl !== undefined) void this.#follow(message).catch(() => undefined);
     if (accident === 'lost') return undefined;
     if (accident === 'page') return '<html><body>Service</body></html>';
     const wa_id = String(body.to);
