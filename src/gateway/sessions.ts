@@ -88,7 +88,7 @@ export class Sessions {
     if (missing !== undefined) throw new GatewayError('bad_request', `transport: ${missing}`);
   }
 
-  /** Passes a request of the network's server on; undefined if the network makes none. */
+  /** Passes a request of the network's server on; 404 if the network makes none. */
   async webhook(instance: Instance, call: WebhookCall): ReturnType<NonNullable<Transport['webhook']>> {
     await this.of(instance);
     const answer = await this.#requireTransport(instance.transport).webhook?.(instance, call);

@@ -1,6 +1,5 @@
 /** Addresses of the Cloud API: numbers, ids of people without a visible number, and groups. */
-import type { Address } from 'soundpost-chat/address';
-import { mayMean } from 'soundpost-chat/address';
+import { type Address, mayMean } from 'soundpost-chat/address';
 
 const suffixes = { person: 's.whatsapp.net', group: 'g.us' } as const;
 /** People whose number is hidden have a business-scoped user id, such as `US.13491208655302741918`. */

@@ -28,7 +28,7 @@ import type {
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { untilTaken } from 'soundpost-kit/redis/until-taken';
 import { z } from 'zod';
-import { localOf, meaning, personJid, recipientFields } from './addresses.ts';
+import { hiddenJid, localOf, meaning, personJid, recipientFields } from './addresses.ts';
 import type { Graph } from './graph.ts';
 import { sentenceOf } from './refusals.ts';
 
@@ -210,8 +210,8 @@ export class CloudSession implements Session {
     const own: Participant = { jid: this.#ownJid, name: this.#parts.instance.name, admin: 'superadmin' };
     const others = await Promise.all(
       participants.flatMap(({ wa_id: waId, user_id: userId }) => {
-        const jid = waId ? personJid(waId) : userId && `${userId}@lid`;
-        return jid ? [this.#member(jid)] : [];
+        const member = waId ? personJid(waId) : userId && hiddenJid(userId);
+        return member ? [this.#member(member)] : [];
       }),
     );
     return [own, ...others];

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Flag, Recipient } from './gateway.ts';
 
-export const transportKinds = ['loopback', 'xmpp', 'telegram', 'whatsapp-cloud', 'whatsapp'] as const;
+const transportKinds = ['loopback', 'xmpp', 'telegram', 'whatsapp-cloud', 'whatsapp'] as const;
 export const TransportKind = z.enum(transportKinds).meta({ example: 'loopback' });
 export type TransportKind = z.infer<typeof TransportKind>;
 

@@ -1,5 +1,5 @@
 /** Types of environment values, each with its error message. */
-import { TransportKind, transportKinds } from 'soundpost-contract/gateway-instances';
+import { TransportKind } from 'soundpost-contract/gateway-instances';
 import { z } from 'zod';
 
 export const port = z.coerce.number().int().min(0).max(65_535);
@@ -23,7 +23,7 @@ export const sendLimits = z
   .transform((text) =>
     text.includes(':')
       ? Object.fromEntries(text.split(',').map((part) => part.split(':')))
-      : Object.fromEntries(transportKinds.map((kind) => [kind, text])),
+      : Object.fromEntries(TransportKind.options.map((kind) => [kind, text])),
   )
   .pipe(z.partialRecord(TransportKind, z.coerce.number()));
 /** `s3://bucket/prefix`, by Amazon S3 User Guide, "Bucket naming rules", and our key segments. */
