@@ -16,7 +16,10 @@ const ONLY_ON_PAGES: Readonly<Record<string, string>> = {
   'message audio.voice': '/messages/audio-messages',
   'message recipient': '/business-scoped-user-ids',
   'message biz_opaque_callback_data': '/webhooks/reference/messages/status',
+  'message status': '/messages/mark-message-as-read',
+  'message message_id': '/messages/mark-message-as-read',
   'message typing_indicator': '/typing-indicators',
+  'message typing_indicator.type': '/typing-indicators',
   'upload type': '/business-phone-numbers/media',
 };
 
@@ -60,7 +63,10 @@ function fieldsOf(schema: Json, prefix = '', seen: ReadonlySet<unknown> = new Se
   return new Set([
     ...parts.flatMap((part) => [...fieldsOf(part, prefix, further)]),
     ...(resolved.items ? fieldsOf(resolved.items as Json, prefix, further) : []),
-    ...fields.flatMap(([name, field]) => [`${prefix}${name}`, ...fieldsOf(field, `${prefix}${name}.`, further)]),
+    ...fields.flatMap(([name, field]) => [
+      `${prefix}${name}`,
+      ...fieldsOf(field, `${prefix}${name}.`, further),
+    ]),
   ]);
 }
 

@@ -38,7 +38,9 @@ export function transportTable(): string {
 }
 
 function sessions(): { kind: string; members: ReadonlySet<string> }[] {
-  const files = globSync('{packages/*,src/gateway}/**/*.ts', { exclude: ['**/node_modules/**', '**/test/**'] });
+  const files = globSync('{packages/*,src/gateway}/**/*.ts', {
+    exclude: ['**/node_modules/**', '**/test/**'],
+  });
   const found = files.toSorted().flatMap((file) => {
     const text = readFileSync(file, 'utf8');
     const start = text.search(SESSION);

@@ -55,10 +55,7 @@ export function createApp(services: GatewayServices): Express {
   // The address that `serve` prints, opened in a browser.
   app.get('/', (_request, response) => response.redirect('docs'));
   app.route('/i/:code').get(openInvitation).all(otherMethods('GET, HEAD'));
-  app
-    .route('/webhooks/:transport/:instance')
-    .all(networkWebhook(services))
-    .all(otherMethods('GET, POST'));
+  app.route('/webhooks/:transport/:instance').all(networkWebhook(services)).all(otherMethods('GET, POST'));
   app.use('/inbox/api', inboxRoutes(services));
   app.use('/inbox', inboxPage());
 

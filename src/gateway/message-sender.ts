@@ -16,7 +16,16 @@ import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import { untilTaken } from 'soundpost-kit/redis/until-taken';
-import { handOver, inDoubt, interrupted, mayBeSent, type SendRate, type Turn, until, untilDue } from './outgoing.ts';
+import {
+  handOver,
+  inDoubt,
+  interrupted,
+  mayBeSent,
+  type SendRate,
+  type Turn,
+  until,
+  untilDue,
+} from './outgoing.ts';
 import type { Sessions } from './sessions.ts';
 import { audioOf, messageContext, sentText, sentVoice } from './voice-message.ts';
 import type { AudioInput, VoiceNotes } from './voice-notes.ts';
@@ -159,7 +168,12 @@ export class MessageSender {
     });
     const network = { 'soundpost.transport': request.instance.transport };
     await this.#inTime('handing the message to the network', budget, (signal) =>
-      tracing.span('send to network', network, () => this.#toNetwork(() => handOver(log, addressed.session, record, () => hand(signal))), 'client'),
+      tracing.span(
+        'send to network',
+        network,
+        () => this.#toNetwork(() => handOver(log, addressed.session, record, () => hand(signal))),
+        'client',
+      ),
     );
     // It is sent: the answer no longer depends on the log.
     const settling = untilTaken(() => log.settle(record));

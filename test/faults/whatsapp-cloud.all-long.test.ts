@@ -47,7 +47,9 @@ afterAll(async () => {
 const voiceOf = async (jobId: string): Promise<Json> => (await stand.ask(`/v1/jobs/${jobId}`)).voiceMessage;
 
 // Broken by hand (src/gateway/outgoing.ts, handOver): no mark. Reported: messages that were taken twice.
-it('nothing is doubled, and nothing is lost in silence', { timeout: isLong ? 5_400_000 : 600_000 }, async () => {
+it('nothing is doubled, and nothing is lost in silence', {
+  timeout: isLong ? 5_400_000 : 600_000,
+}, async () => {
   const jobs: string[] = [];
   for (let kill = 0; kill < KILLS; kill++) {
     for (let nth = 0; nth < JOBS_A_KILL; nth++) {
@@ -61,10 +63,14 @@ it('nothing is doubled, and nothing is lost in silence', { timeout: isLong ? 5_4
   }
   const voices = new Map<string, Json>();
   for (const jobId of jobs) {
-    const voice = await until('it ends', async () => {
-      const state = await voiceOf(jobId);
-      return ENDED.includes(state.status) && state;
-    }, 1_800_000);
+    const voice = await until(
+      'it ends',
+      async () => {
+        const state = await voiceOf(jobId);
+        return ENDED.includes(state.status) && state;
+      },
+      1_800_000,
+    );
     voices.set(jobId, voice);
   }
   const marks = graph.taken.map(({ body }) => String(body.biz_opaque_callback_data));

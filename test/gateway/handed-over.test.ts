@@ -74,7 +74,10 @@ it('stays in doubt after a lost answer or an unknown error, and is free after a 
 it('goes out once when two processes have it', async () => {
   const record = await intend('TWICE');
   const hand = async () => void sent.push('TWICE');
-  const both = await Promise.allSettled([handOver(log, unaware, record, hand), handOver(log, unaware, record, hand)]);
+  const both = await Promise.allSettled([
+    handOver(log, unaware, record, hand),
+    handOver(log, unaware, record, hand),
+  ]);
   expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
   expect(timesOf('TWICE')).toBe(1);
 });
@@ -82,7 +85,11 @@ it('goes out once when two processes have it', async () => {
 it('is settled by a status, under our id and then under the network’s', async () => {
   await sendAs('SETTLED', lost);
   await log.advance(INSTANCE, 'SETTLED', 'DELIVERY_ACK', { networkId: 'wamid.1' });
-  expect(await log.find(INSTANCE, 'SETTLED')).toMatchObject({ settled: true, networkId: 'wamid.1', status: 'DELIVERY_ACK' });
+  expect(await log.find(INSTANCE, 'SETTLED')).toMatchObject({
+    settled: true,
+    networkId: 'wamid.1',
+    status: 'DELIVERY_ACK',
+  });
   expect(await log.advance(INSTANCE, 'wamid.1', 'READ')).toBe(true);
   expect(await log.idOf(INSTANCE, 'wamid.1')).toBe('SETTLED');
   expect(await sendAs('SETTLED')).toBe('timeout');

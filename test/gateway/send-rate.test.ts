@@ -112,7 +112,9 @@ describe('the rate of an instance', () => {
     instance = { ...instance, transport: 'whatsapp-cloud' };
     expect((await waits(rate, 11)).slice(-2)).toEqual([0, 60]);
     const other = { messageId: randomUUID(), chat: { ...chat, jid: 'another@s.whatsapp.net' } };
-    expect((await rate.reserve(instance, [other])).atMs).toBeLessThanOrEqual((await rate.reserve(instance, [message('z')])).atMs);
+    expect((await rate.reserve(instance, [other])).atMs).toBeLessThanOrEqual(
+      (await rate.reserve(instance, [message('z')])).atMs,
+    );
     instance = { ...instance, id: randomUUID(), transport: 'telegram' };
     expect((await waits(rate, 21)).at(-1)).toBe(0);
     instance = { ...instance, id: randomUUID() };

@@ -22,7 +22,8 @@ export const gatewayFaults: readonly Fault[] = [
   },
   {
     name: 'handed-over-without-a-mark',
-    promise: 'whatsapp-cloud.md: a message whose answer was lost is never sent again under its Idempotency-Key',
+    promise:
+      'whatsapp-cloud.md: a message whose answer was lost is never sent again under its Idempotency-Key',
     in: 'handOver',
     search: 'if (!(await log.mark(record))) throw mayBeSent();',
     replace: 'await log.mark(record);',
@@ -90,7 +91,10 @@ export const gatewayFaults: readonly Fault[] = [
     in: 'Graph.#askOnce',
     search: 'if (fault.code === TOKEN_EXPIRED) this.#options.onTokenExpired(error.message);',
     replace: '',
-    tests: ['packages/chat-whatsapp-cloud/test/graph.test.ts', 'test/gateway/whatsapp-cloud/operations.test.ts'],
+    tests: [
+      'packages/chat-whatsapp-cloud/test/graph.test.ts',
+      'test/gateway/whatsapp-cloud/operations.test.ts',
+    ],
   },
   {
     name: 'message-id-not-from-the-key',

@@ -20,7 +20,8 @@ interface GraphOptions {
   readonly onTokenExpired: (reason: string) => void;
 }
 
-interface Question<Schema extends z.ZodType> extends Pick<CallOptions, 'method' | 'json' | 'form' | 'signal'> {
+interface Question<Schema extends z.ZodType>
+  extends Pick<CallOptions, 'method' | 'json' | 'form' | 'signal'> {
   /** Below the version: `{phoneNumberId}/messages`. */
   readonly path: string;
   readonly answer: Schema;

@@ -7,7 +7,12 @@ import type { Instance } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import type { MessageLog } from 'soundpost-chat/message-log';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
-import type { IncomingContent, IncomingMessage, StatusDetails, TransportReports } from 'soundpost-chat/transport';
+import type {
+  IncomingContent,
+  IncomingMessage,
+  StatusDetails,
+  TransportReports,
+} from 'soundpost-chat/transport';
 import type { MessageStatus } from 'soundpost-contract/job';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -148,7 +153,10 @@ export class Incoming {
       authorName: name || localOf(authorJid),
       timestampSeconds: message.timestamp,
       context: {
-        quoted: quotedId === undefined ? undefined : { id: (await log.idOf(instance.id, quotedId)) ?? quotedId, text: undefined },
+        quoted:
+          quotedId === undefined
+            ? undefined
+            : { id: (await log.idOf(instance.id, quotedId)) ?? quotedId, text: undefined },
         mentioned: [],
         mentionsEveryOne: false,
         linkPreview: false,
@@ -158,7 +166,10 @@ export class Incoming {
     const text = textOf(message);
     if (sound !== undefined) {
       await workspaces.use('received', async (folder) =>
-        reports.messageArrived(instance.id, { ...report, content: await this.#sound(sound.id, folder, mayFail) }),
+        reports.messageArrived(instance.id, {
+          ...report,
+          content: await this.#sound(sound.id, folder, mayFail),
+        }),
       );
     } else if (text !== undefined) {
       await reports.messageArrived(instance.id, { ...report, content: { kind: 'text', text } });
@@ -168,7 +179,9 @@ export class Incoming {
     if (session.settings.readMessages && !isGroup) {
       await session
         .markRead(message.id)
-        .catch((error: unknown) => logger.warn({ err: error, instance: instance.name }, 'not marked as read'));
+        .catch((error: unknown) =>
+          logger.warn({ err: error, instance: instance.name }, 'not marked as read'),
+        );
     }
   }
 
@@ -177,7 +190,12 @@ export class Incoming {
     const { graph, closing, logger, instance } = this.#parts;
     const path = join(folder, 'voice');
     try {
-      const { url } = await graph.ask({ method: 'GET', path: mediaId, answer: MediaAddress, signal: closing });
+      const { url } = await graph.ask({
+        method: 'GET',
+        path: mediaId,
+        answer: MediaAddress,
+        signal: closing,
+      });
       await graph.save(url, { path, maxBytes: MAX_MEDIA_BYTES }, closing);
       return { kind: 'file', path };
     } catch (error) {
@@ -193,7 +211,10 @@ export class Incoming {
     const { id, biz_opaque_callback_data: mark = '', errors, recipient_participant_id: participant } = status;
     // One member whom a group's message does not reach is no failure of the message.
     if (status.status === 'failed' && participant !== undefined) return;
-    const details: StatusDetails = { networkId: id, error: status.status === 'failed' ? faultOf(errors) : undefined };
+    const details: StatusDetails = {
+      networkId: id,
+      error: status.status === 'failed' ? faultOf(errors) : undefined,
+    };
     await reports.statusChanged(instance.id, OUR_ID.test(mark) ? mark : id, words[status.status], details);
   }
 
@@ -216,7 +237,8 @@ export class Incoming {
     const { logger, instance } = this.#parts;
     return all.flatMap((one) => {
       const parsed = schema.safeParse(one);
-      if (!parsed.success) logger.warn({ err: parsed.error, instance: instance.name }, 'Meta sent something unknown');
+      if (!parsed.success)
+        logger.warn({ err: parsed.error, instance: instance.name }, 'Meta sent something unknown');
       return parsed.success ? [parsed.data] : [];
     });
   }
@@ -231,7 +253,8 @@ function jidOf(number: string | undefined, userId: string | undefined): string |
 
 function faultOf(errors: z.output<typeof Status>['errors']): NonNullable<StatusDetails['error']> {
   const { code = 0, title, message, error_data: data } = errors?.[0] ?? {};
-  if (code === 0) return { code: 'failed', message: 'WhatsApp could not deliver the message and gave no reason' };
+  if (code === 0)
+    return { code: 'failed', message: 'WhatsApp could not deliver the message and gave no reason' };
   const said = data?.details ?? message ?? title ?? 'no reason given';
   return { code: String(code), message: sentenceOf({ code, words: said }) };
 }

@@ -27,7 +27,10 @@ const meanings: Readonly<Record<number, Meaning>> = {
   368: ['network_refused', 'Meta has restricted the account for breaking its policy; see WhatsApp Manager'],
   80007: RATE_LIMITED,
   130429: RATE_LIMITED,
-  130472: ['network_refused', 'WhatsApp kept the message back: the number is part of an experiment of Meta’s'],
+  130472: [
+    'network_refused',
+    'WhatsApp kept the message back: the number is part of an experiment of Meta’s',
+  ],
   130497: ['network_refused', 'the account may not write to people in this country'],
   131005: NOT_ALLOWED,
   131021: ['network_refused', 'the account cannot write to itself'],

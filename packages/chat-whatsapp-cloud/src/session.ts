@@ -61,7 +61,9 @@ const Done = z.object({ success: z.boolean() });
 const OwnNumber = z.object({ display_phone_number: z.string() });
 const Group = z.object({
   subject: z.string().optional(),
-  participants: z.array(z.object({ wa_id: z.string().optional(), user_id: z.string().optional() })).default([]),
+  participants: z
+    .array(z.object({ wa_id: z.string().optional(), user_id: z.string().optional() }))
+    .default([]),
 });
 const Invitation = z.object({ invite_link: z.url({ protocol: /^https$/ }) });
 
@@ -128,7 +130,8 @@ export class CloudSession implements Session {
   async resolve(address: Address, field: string): Promise<Chat> {
     const { book } = this.#parts;
     const meant = meaning(address);
-    if (meant === undefined) throw new GatewayError('unknown_recipient', `${field}: nobody on WhatsApp has this number`);
+    if (meant === undefined)
+      throw new GatewayError('unknown_recipient', `${field}: nobody on WhatsApp has this number`);
     const known = await book.find(meant.jid);
     if (meant.isGroup && known?.isGroup !== true) {
       const { subject = localOf(meant.jid) } = await this.#group(meant.jid, 'unknown_recipient', field);
@@ -146,7 +149,11 @@ export class CloudSession implements Session {
     const { id } = await this.#parts.graph.ask({
       method: 'POST',
       path: `${this.#parts.connection.phoneNumberId}/media`,
-      form: { ...product, type: content.mimetype, file: { path: file, name: 'voice.ogg', type: content.mimetype } },
+      form: {
+        ...product,
+        type: content.mimetype,
+        file: { path: file, name: 'voice.ogg', type: content.mimetype },
+      },
       answer: Uploaded,
       signal,
     });
@@ -300,7 +307,11 @@ export class CloudSession implements Session {
     }
   }
 
-  async #group(jid: string, code: 'unknown_recipient' | 'group_not_found', field: string): Promise<z.output<typeof Group>> {
+  async #group(
+    jid: string,
+    code: 'unknown_recipient' | 'group_not_found',
+    field: string,
+  ): Promise<z.output<typeof Group>> {
     try {
       const group = await this.#parts.graph.ask({
         method: 'GET',

@@ -35,9 +35,18 @@ const Reply = z.object({ title: z.string() });
 export const Message = z.object({
   id: z.string().min(1).max(512),
   /** Absent for people whose number is hidden. */
-  from: z.string().regex(/^\d{5,20}$/).optional(),
-  from_user_id: z.string().regex(/^[\w.-]{1,128}$/).optional(),
-  group_id: z.string().regex(/^[\w=+-]{1,128}$/).optional(),
+  from: z
+    .string()
+    .regex(/^\d{5,20}$/)
+    .optional(),
+  from_user_id: z
+    .string()
+    .regex(/^[\w.-]{1,128}$/)
+    .optional(),
+  group_id: z
+    .string()
+    .regex(/^[\w=+-]{1,128}$/)
+    .optional(),
   timestamp: z.coerce.number().int().positive(),
   type: z.string(),
   context: z.object({ id: z.string().optional() }).optional(),

@@ -105,7 +105,9 @@ function compose(
     onTokenExpired: (reason) =>
       void session
         .end(reason)
-        .catch((error: unknown) => logger.warn({ err: error, instance: instance.name }, 'not told: expired token')),
+        .catch((error: unknown) =>
+          logger.warn({ err: error, instance: instance.name }, 'not told: expired token'),
+        ),
   });
   const parts = { ...options, instance, connection, graph, book, reports, closing };
   const session: CloudSession = new CloudSession(parts);

@@ -38,7 +38,13 @@ async function ask(outcomes: readonly (CallAnswer | Error)[], isSend = true): Pr
       },
     },
   });
-  const question = { method: 'POST', path: '1/messages', json: {}, answer: z.object({ id: z.string() }), isSend } as const;
+  const question = {
+    method: 'POST',
+    path: '1/messages',
+    json: {},
+    answer: z.object({ id: z.string() }),
+    isSend,
+  } as const;
   const error = await graph.ask(question).then(
     () => undefined,
     (thrown: unknown) => thrown,
@@ -71,7 +77,10 @@ it('asks again after a limit, and hands Retry-After on when it lasts', async () 
   const limited = fault(429, 130429, { retryAfterSeconds: 17 });
   const taken: CallAnswer = { ...plain, status: 200, text: '{"id":"wamid.1"}' };
   expect(await ask([limited, taken])).toMatchObject({ error: undefined, calls: 2 });
-  expect(await ask([limited])).toMatchObject({ error: { code: 'rate_limited', retryAfterSeconds: 17 }, calls: 3 });
+  expect(await ask([limited])).toMatchObject({
+    error: { code: 'rate_limited', retryAfterSeconds: 17 },
+    calls: 3,
+  });
 });
 
 it('says in a sentence what Meta refused, tells of an expired token once, and shows no token', async () => {

@@ -205,7 +205,8 @@ export const CreateInstanceRequest = SetSettingsRequest.extend({
     const message = `must be ${WHATSAPP_INTEGRATION}, or left out for a transport of its own name`;
     context.addIssue({ code: 'custom', path: ['integration'], message });
   }
-  return { ...request, transport, connection: connectionOf(transport, connection, context) };
+  const account = connectionOf(transport, connection, context);
+  return { ...request, transport, ...(account && { connection: account }) };
 });
 export type CreateInstanceRequest = z.infer<typeof CreateInstanceRequest>;
 

@@ -53,7 +53,11 @@ export async function call(route: Route, options: CallOptions): Promise<CallAnsw
     signal.throwIfAborted();
     throw toOutboundError(error);
   };
-  const { statusCode: status, headers, body } = await request(url, {
+  const {
+    statusCode: status,
+    headers,
+    body,
+  } = await request(url, {
     dispatcher: route.dispatcher,
     method,
     headers: {

@@ -1,8 +1,8 @@
 /** Requests to an account's API: what goes in and out, and whether a failed one may have arrived. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { text } from 'node:stream/consumers';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { parseAllowRules } from '../src/allow-rules.ts';
@@ -34,7 +34,12 @@ afterEach(async () => {
 });
 
 const call = (options: Partial<Parameters<Outbound['call']>[0]> = {}) =>
-  outbound.call({ url: `http://127.0.0.1:${server.port}/v1/send`, method: 'POST', timeoutMs: 5000, ...options });
+  outbound.call({
+    url: `http://127.0.0.1:${server.port}/v1/send`,
+    method: 'POST',
+    timeoutMs: 5000,
+    ...options,
+  });
 
 test('JSON and forms with a file go in, any status comes out', async () => {
   const bodies: string[] = [];
@@ -43,12 +48,19 @@ test('JSON and forms with a file go in, any status comes out', async () => {
     response.writeHead(400, { 'content-type': 'application/json', 'retry-after': '7' }).end('{"error":1}');
   };
   const answer = await call({ json: { to: 1 }, headers: { authorization: 'Bearer t' } });
-  expect(answer).toEqual({ status: 400, contentType: 'application/json', retryAfterSeconds: 7, text: '{"error":1}' });
+  expect(answer).toEqual({
+    status: 400,
+    contentType: 'application/json',
+    retryAfterSeconds: 7,
+    text: '{"error":1}',
+  });
   const path = join(folder, 'voice.ogg');
   await writeFile(path, 'OggS');
   await call({ form: { kind: 'audio', file: { path, name: 'voice.ogg', type: 'audio/ogg' } } });
   expect(bodies[0]).toBe('application/json {"to":1}');
-  expect(bodies[1]).toMatch(/^multipart\/form-data; boundary=.*name="kind"[\s\S]*filename="voice.ogg"[\s\S]*OggS/);
+  expect(bodies[1]).toMatch(
+    /^multipart\/form-data; boundary=[\s\S]*name="kind"[\s\S]*filename="voice.ogg"[\s\S]*OggS/,
+  );
 });
 
 test('a file is saved up to its limit, and a redirect is not followed', async () => {

@@ -57,11 +57,20 @@ export function account(instanceName: string, number = numbers.own, secret = APP
 }
 
 export async function startCloud(more: Partial<GatewaySetting> = {}): Promise<CloudUnderTest> {
-  const [server, folder, graph] = await Promise.all([startTestRedis(), makeFolder(), new FakeGraph().start()]);
+  const [server, folder, graph] = await Promise.all([
+    startTestRedis(),
+    makeFolder(),
+    new FakeGraph().start(),
+  ]);
   await makeTone(join(folder.path, 'note.ogg'), 1);
   const note = await readFile(join(folder.path, 'note.ogg'));
   const setting = (): GatewaySetting => ({
-    ...{ redisUrl: server.url, dataDir: folder.path, graphUrl: graph.url, outboundAllow: graph.outboundAllow },
+    ...{
+      redisUrl: server.url,
+      dataDir: folder.path,
+      graphUrl: graph.url,
+      outboundAllow: graph.outboundAllow,
+    },
     sendsPerMinute: { 'whatsapp-cloud': 0 },
     ...more,
   });
@@ -70,7 +79,10 @@ export async function startCloud(more: Partial<GatewaySetting> = {}): Promise<Cl
   const stopFeed = await followFeed(gateway.url, ({ envelope }) => events.push(envelope));
   const event: CloudUnderTest['event'] = (what, wanted) => until(what, () => events.find(wanted));
   await gateway.call('POST', '/instance/create', account('shop'));
-  await event('the instance is open', ({ event, data }) => event === 'connection.update' && data.state === 'open');
+  await event(
+    'the instance is open',
+    ({ event, data }) => event === 'connection.update' && data.state === 'open',
+  );
   graph.webhookUrl = `${gateway.url}/webhooks/whatsapp-cloud/shop`;
   const redis = connectPatiently(server.url);
   return {

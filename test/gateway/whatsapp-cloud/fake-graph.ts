@@ -118,7 +118,10 @@ export class FakeGraph {
   async post(field: string, value: object, phoneNumberId = numbers.own.phoneNumberId): Promise<number> {
     const metadata = { display_phone_number: '15550783881', phone_number_id: phoneNumberId };
     const change = { field, value: { messaging_product: 'whatsapp', metadata, ...value } };
-    const body = JSON.stringify({ object: 'whatsapp_business_account', entry: [{ id: '1', changes: [change] }] });
+    const body = JSON.stringify({
+      object: 'whatsapp_business_account',
+      entry: [{ id: '1', changes: [change] }],
+    });
     let times = 0;
     await until(
       'the webhook is taken',
@@ -146,7 +149,11 @@ export class FakeGraph {
     return id;
   }
 
-  async status({ id, body, phoneNumberId }: TakenMessage, status: StatusWord, errors?: object[]): Promise<void> {
+  async status(
+    { id, body, phoneNumberId }: TakenMessage,
+    status: StatusWord,
+    errors?: object[],
+  ): Promise<void> {
     const recipient = String(body.to ?? body.recipient);
     const mark = body.biz_opaque_callback_data;
     const report = {
@@ -215,7 +222,13 @@ export class FakeGraph {
         const file = this.#files.get(id);
         if (file === undefined) throw new Refusal(100, 'Media does not exist');
         const sha256 = createHash('sha256').update(file).digest('hex');
-        return { url: `${this.#origin}/files/${id}`, mime_type: 'audio/ogg', sha256, id, messaging_product: 'whatsapp' };
+        return {
+          url: `${this.#origin}/files/${id}`,
+          mime_type: 'audio/ogg',
+          sha256,
+          id,
+          messaging_product: 'whatsapp',
+        };
       }
       default:
         throw new Refusal(100, 'Unsupported request');
@@ -235,7 +248,11 @@ export class FakeGraph {
     if (accident === 'lost') return undefined;
     if (accident === 'page') return '<html><body>Service</body></html>';
     const wa_id = String(body.to);
-    return { messaging_product: 'whatsapp', contacts: [{ input: wa_id, wa_id }], messages: [{ id: message.id }] };
+    return {
+      messaging_product: 'whatsapp',
+      contacts: [{ input: wa_id, wa_id }],
+      messages: [{ id: message.id }],
+    };
   }
 
   async #follow(message: TakenMessage): Promise<void> {
@@ -257,7 +274,10 @@ export class FakeGraph {
       else this.blocked.delete(user);
     }
     const list = users.map(({ user }) => ({ input: user, wa_id: user }));
-    return { messaging_product: 'whatsapp', block_users: { [name === 'block' ? 'added_users' : 'removed_users']: list } };
+    return {
+      messaging_product: 'whatsapp',
+      block_users: { [name === 'block' ? 'added_users' : 'removed_users']: list },
+    };
   }
 }
 

@@ -24,7 +24,10 @@ const common = {
   context: z.strictObject({ message_id: messageId }).optional(),
   biz_opaque_callback_data: z.string().max(512).optional(),
 };
-const audio = { type: z.literal('audio'), audio: z.strictObject({ id: z.string().regex(/^\d+$/), voice: z.literal(true) }) };
+const audio = {
+  type: z.literal('audio'),
+  audio: z.strictObject({ id: z.string().regex(/^\d+$/), voice: z.literal(true) }),
+};
 const text = {
   type: z.literal('text'),
   text: z.strictObject({ body: z.string().min(1).max(4096), preview_url: z.boolean().optional() }),
@@ -41,7 +44,10 @@ const read = z.strictObject({
 });
 const blocking = z.strictObject({
   ...product,
-  block_users: z.array(z.strictObject({ user: z.string().regex(/^\+?\d{5,15}$/) })).min(1).max(1000),
+  block_users: z
+    .array(z.strictObject({ user: z.string().regex(/^\+?\d{5,15}$/) }))
+    .min(1)
+    .max(1000),
 });
 const onlyProduct = z.strictObject(product);
 
