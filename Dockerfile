@@ -8,6 +8,7 @@ COPY package.json package-lock.json ./
 COPY packages/base/package.json ./packages/base/
 COPY packages/chat/package.json ./packages/chat/
 COPY packages/chat-whatsapp/package.json ./packages/chat-whatsapp/
+COPY packages/chat-whatsapp-cloud/package.json ./packages/chat-whatsapp-cloud/
 COPY packages/chat-xmpp/package.json ./packages/chat-xmpp/
 COPY packages/client/package.json ./packages/client/
 COPY packages/contract/package.json ./packages/contract/

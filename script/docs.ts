@@ -33,6 +33,7 @@ import {
 import { importTable, ownerTable } from './import-tables.ts';
 import { metricTable } from './metric-table.ts';
 import { machineTable, performancePlot, performanceTable } from './performance-page.ts';
+import { transportTable } from './transport-table.ts';
 
 /** By page: the tables that it has to hold. */
 const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
@@ -49,6 +50,7 @@ const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = 
   'docs/architecture.md': { imports: importTable, owners: ownerTable },
   'docs/command-line.md': { commands: commandReference },
   'docs/configuration.md': { configuration: configurationTable },
+  'docs/gateway.md': { transports: transportTable },
   'docs/inputs.md': { containers: containerTable, codecs: codecTable, 'left-out': leftOutTable },
   'docs/metrics.md': { metrics: metricTable },
   'docs/performance.md': { performance: performanceTable, machines: machineTable },

@@ -50,6 +50,7 @@ const sections: readonly Section[] = [
       'docs/configuration.md',
       'docs/gateway.md',
       'docs/xmpp.md',
+      'docs/whatsapp-cloud.md',
       'docs/whatsapp.md',
       'docs/metrics.md',
       'docs/glossary.md',

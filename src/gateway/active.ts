@@ -149,6 +149,15 @@ function transportsOf(
     const { createXmppTransport } = await import('soundpost-chat-xmpp/xmpp-transport');
     return createXmppTransport({ redis, outbound, log, lease, logger });
   });
+  const whatsappCloud = onDemand('whatsapp-cloud', async () => {
+    const { createWhatsAppCloudTransport } = await import(
+      'soundpost-chat-whatsapp-cloud/whatsapp-cloud-transport'
+    );
+    return createWhatsAppCloudTransport({
+      ...{ redis, outbound, log, workspaces, lease, logger },
+      graphUrl: options.graphUrl,
+    });
+  });
   const whatsapp = onDemand('whatsapp', async () => {
     const { createWhatsAppTransport } = await import('soundpost-chat-whatsapp/whatsapp-transport');
     return createWhatsAppTransport({
@@ -156,7 +165,7 @@ function transportsOf(
       version: options.whatsappVersion,
     });
   });
-  return [loopback, xmpp, whatsapp];
+  return [loopback, xmpp, whatsappCloud, whatsapp];
 }
 
 /** Gives a new gateway its first instance, so that it can send without setup. */
@@ -206,6 +215,7 @@ function onDemand(kind: TransportKind, load: () => Promise<Transport>): Transpor
     },
     missing: async () => (await loaded()).missing?.(),
     open: async (opening) => (await loaded()).open(opening),
+    webhook: async (instance, call) => (await (await loaded()).webhook?.(instance, call)) ?? { status: 404 },
     remove: async (instance) => (await loaded()).remove(instance),
     close: async () => (await loading)?.close(),
   };

@@ -10,6 +10,7 @@ import {
   type Transport,
   type TransportReports,
   UnsupportedOperation,
+  type WebhookCall,
 } from 'soundpost-chat/transport';
 import { GatewayError, gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import type { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
@@ -87,6 +88,13 @@ export class Sessions {
     if (missing !== undefined) throw new GatewayError('bad_request', `transport: ${missing}`);
   }
 
+  /** Passes a request of the network's server on; 404 if the network makes none. */
+  async webhook(instance: Instance, call: WebhookCall): ReturnType<NonNullable<Transport['webhook']>> {
+    await this.of(instance);
+    const answer = await this.#requireTransport(instance.transport).webhook?.(instance, call);
+    return answer ?? { status: 404 };
+  }
+
   hasOtherSide({ transport }: Instance): boolean {
     return this.#transports.get(transport)?.hasOtherSide ?? false;
   }
@@ -124,7 +132,9 @@ export class Sessions {
     }
     signal?.throwIfAborted();
     if (this.stateOf(instance, session) !== 'open') {
-      throw new GatewayError('not_connected', `instance ${instance.name} is not connected to its network`);
+      const why = this.reason(instance);
+      const message = `instance ${instance.name} is not connected to its network`;
+      throw new GatewayError('not_connected', why === undefined ? message : `${message}: ${why}`);
     }
     return session;
   }

@@ -43,6 +43,7 @@ export interface GatewaySetting {
   readonly webhookSchedule?: readonly number[];
   readonly trustProxy?: number;
   readonly election?: GatewayOptions['election'];
+  readonly graphUrl?: string;
 }
 
 export async function gatewayOptions(setting: GatewaySetting): Promise<GatewayOptions> {
@@ -78,6 +79,7 @@ export async function gatewayOptions(setting: GatewaySetting): Promise<GatewayOp
     ...(setting.trustProxy === undefined ? {} : { trustProxy: setting.trustProxy }),
     events,
     ...(setting.election === undefined ? {} : { election: setting.election }),
+    ...(setting.graphUrl === undefined ? {} : { graphUrl: setting.graphUrl }),
     answersAsPublic: setting.answersAsPublic ?? false,
     logger,
   };

@@ -121,6 +121,8 @@ function onRecord(id: string, authorJid: string | undefined): LoggedMessage | un
     context: plainContext,
     status: 'DELIVERY_ACK',
     settled: true,
+    marked: false,
+    networkId: undefined,
     edited: false,
   };
 }
