@@ -2,21 +2,20 @@
  * "Recording" and "typing" in a chat. Telegram shows an action for 5 s at most
  * (core.telegram.org/bots/api#sendchataction), so it is renewed until it is stopped.
  */
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'soundpost-base/logger';
 import { z } from 'zod';
 import { type BotApi, NoAnswer, Refused } from './api.ts';
 
 const RENEW_MS = 4_500;
-/** As long as the longest delay, 60 s; a stop that never comes ends here. */
+/** Over the longest delay, 60 s; an action that nobody stops ends then. */
 const MOST_RENEWALS = 14;
 
 export class ChatActions {
-  readonly #api: BotApi;
+  readonly #api: Pick<BotApi, 'call'>;
   readonly #logger: Logger;
   readonly #shown = new Map<number, AbortController>();
 
-  constructor(api: BotApi, logger: Logger) {
+  constructor(api: Pick<BotApi, 'call'>, logger: Logger) {
     this.#api = api;
     this.#logger = logger;
   }
@@ -26,16 +25,17 @@ export class ChatActions {
     this.stop(chatId);
     const shown = new AbortController();
     this.#shown.set(chatId, shown);
+    const { signal } = shown;
     const once = () =>
-      this.#api.call('sendChatAction', { chat_id: chatId, action }, z.literal(true), { signal: shown.signal });
+      this.#api.call('sendChatAction', { chat_id: chatId, action }, z.literal(true), { signal });
     try {
       await once();
+      this.#renewLater(chatId, signal, once, MOST_RENEWALS);
     } catch (error) {
-      this.stop(chatId);
-      if (shown.signal.aborted || isForNow(error)) return;
-      throw error;
+      if (!signal.aborted) this.stop(chatId);
+      else return;
+      if (!isForNow(error)) throw error;
     }
-    void this.#renew(chatId, shown.signal, once);
   }
 
   stop(chatId: number): void {
@@ -47,17 +47,20 @@ export class ChatActions {
     for (const chatId of this.#shown.keys()) this.stop(chatId);
   }
 
-  async #renew(chatId: number, signal: AbortSignal, once: () => Promise<unknown>): Promise<void> {
-    try {
-      for (let renewals = 0; renewals < MOST_RENEWALS; renewals += 1) {
-        await wait(RENEW_MS, undefined, { signal, ref: false });
-        await once();
-      }
-    } catch (error) {
-      if (!signal.aborted) this.#logger.debug({ err: error }, 'a chat action was not renewed');
-    } finally {
-      if (!signal.aborted) this.stop(chatId);
-    }
+  #renewLater(chatId: number, signal: AbortSignal, once: () => Promise<unknown>, left: number): void {
+    if (signal.aborted) return;
+    if (left === 0) return this.stop(chatId);
+    const timer = setTimeout(() => {
+      once().then(
+        () => this.#renewLater(chatId, signal, once, left - 1),
+        (error: unknown) => {
+          if (signal.aborted) return;
+          this.#logger.debug({ err: error }, 'a chat action was not renewed');
+          this.stop(chatId);
+        },
+      );
+    }, RENEW_MS).unref();
+    signal.addEventListener('abort', () => clearTimeout(timer), { once: true });
   }
 }
 

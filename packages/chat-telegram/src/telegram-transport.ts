@@ -14,7 +14,8 @@ import type { TelegramConnection } from 'soundpost-contract/gateway-instances';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { isSameSecret } from 'soundpost-kit/signing/signatures';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
-import { isPublicUrl } from 'soundpost-outbound/allow-rules';
+import { notPublic, parseAddress } from 'soundpost-outbound/address-table';
+import { localName } from 'soundpost-outbound/allow-rules';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { BotApi, PUBLIC_SERVER } from './api.ts';
 import { ChatActions } from './chat-actions.ts';
@@ -130,8 +131,10 @@ function compose(
 
 /** Whether Telegram can post to the gateway: a public https address on one of its ports. */
 function takesWebhooks(publicUrl: string): boolean {
-  const { protocol, port } = new URL(publicUrl);
-  return protocol === 'https:' && WEBHOOK_PORTS.includes(Number(port || 443)) && isPublicUrl(publicUrl);
+  const { protocol, hostname, port } = new URL(publicUrl);
+  const address = parseAddress(hostname.replace(/^\[|\]$/g, ''));
+  const notThere = address === undefined ? localName(hostname) : notPublic(address);
+  return protocol === 'https:' && WEBHOOK_PORTS.includes(Number(port || 443)) && notThere === undefined;
 }
 
 /** Jitter keeps many instances from reconnecting at the same moment. */

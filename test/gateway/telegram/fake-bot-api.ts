@@ -95,6 +95,7 @@ export class FakeBotApi {
   readonly #token: string;
   readonly #server = createServer((request, response) => void this.#serve(request, response));
   #updates: { update_id: number; [kind: string]: unknown }[] = [];
+  readonly #slowed = new Map<number, { seconds: number; untilMs: number | undefined }>();
   #nextUpdate = 100;
   #nextMessage = 1;
   /** Ends the long poll that waits. */
@@ -139,6 +140,16 @@ export class FakeBotApi {
   #chat(chat: FakeChat): FakeChat {
     this.chats.set(chat.id, chat);
     return chat;
+  }
+
+  /** The next send there is refused with 429; another before the time is over is a fault. */
+  slowDown(chatId: number, seconds: number): void {
+    this.#slowed.set(chatId, { seconds, untilMs: undefined });
+  }
+
+  /** Another program polls for the updates of this bot. */
+  interfere(): void {
+    this.#poll?.('conflict');
   }
 
   /** How often a method was asked for. */
@@ -303,6 +314,7 @@ export class FakeBotApi {
 
   async #send(method: FakeMessage['method'], request: FakeMessage['request']): Promise<unknown> {
     const chat = this.#writable(request.chat_id);
+    this.#requirePatience(chat.id);
     const message: FakeMessage = { chatId: chat.id, message_id: this.#nextMessage++, method, request };
     this.messages.push(message);
     await this.onSent?.(message);
@@ -312,6 +324,15 @@ export class FakeBotApi {
     const { bytes } = request.voice;
     const voice = { duration: request.duration ?? 0, mime_type: 'audio/ogg', file_id: `voice-${message.message_id}` };
     return { ...about, voice: { ...voice, file_unique_id: `u${message.message_id}`, file_size: bytes.length } };
+  }
+
+  #requirePatience(chatId: number): void {
+    const slowed = this.#slowed.get(chatId);
+    if (slowed === undefined) return;
+    if (slowed.untilMs === undefined) slowed.untilMs = performance.now() + slowed.seconds * 1000;
+    else if (performance.now() >= slowed.untilMs) return void this.#slowed.delete(chatId);
+    else this.faults.push(`a message to ${chatId} before retry_after was over`);
+    throw new ApiError(429, `Too Many Requests: retry after ${slowed.seconds}`, { retry_after: slowed.seconds });
   }
 
   #edit(request: { chat_id: number | string; message_id: number }, text: string): unknown {
