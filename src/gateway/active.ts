@@ -206,6 +206,8 @@ function onDemand(kind: TransportKind, load: () => Promise<Transport>): Transpor
     },
     missing: async () => (await loaded()).missing?.(),
     open: async (opening) => (await loaded()).open(opening),
+    webhook: async (instance, call) =>
+      (await (await loaded()).webhook?.(instance, call)) ?? { status: 404 },
     remove: async (instance) => (await loaded()).remove(instance),
     close: async () => (await loading)?.close(),
   };

@@ -15,6 +15,7 @@ import { groupRoutes } from './routes/groups.ts';
 import { live, ready } from './routes/health.ts';
 import { instanceRoutes } from './routes/instances.ts';
 import { media } from './routes/media.ts';
+import { networkWebhook } from './routes/network-webhook.ts';
 import { sendAudioRoutes, sendTextRoutes } from './routes/send.ts';
 import { settingsRoutes } from './routes/settings.ts';
 import { webhookRoutes } from './routes/webhook.ts';
@@ -54,6 +55,10 @@ export function createApp(services: GatewayServices): Express {
   // The address that `serve` prints, opened in a browser.
   app.get('/', (_request, response) => response.redirect('docs'));
   app.route('/i/:code').get(openInvitation).all(otherMethods('GET, HEAD'));
+  app
+    .route('/webhooks/:transport/:instance')
+    .all(networkWebhook(services))
+    .all(otherMethods('GET, POST'));
   app.use('/inbox/api', inboxRoutes(services));
   app.use('/inbox', inboxPage());
 

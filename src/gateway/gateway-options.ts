@@ -44,10 +44,14 @@ export interface GatewayOptions {
   readonly mediaTtlSeconds: number;
   /** Version of the client to report to WhatsApp; default: the package's own. */
   readonly whatsappVersion?: [number, number, number] | undefined;
+  /** Base of Meta's Graph API with its version, without trailing slash; default: as GRAPH_URL. */
+  readonly graphUrl?: string;
+  /** Base of Telegram's Bot API, without trailing slash; default: as TELEGRAM_URL. */
+  readonly telegramUrl?: string;
   /** Where messages.update is posted, with its `whsec_` secret; undefined posts nothing. */
   readonly events: { readonly url: string; readonly secret: string } | undefined;
   readonly logger: Logger;
-  /** Messages per 60 s and instance, by network; 0: no limit. Default: whatsapp 20, xmpp 60. */
+  /** Messages per 60 s and instance, by network; 0: no limit. Default: as SENDS_PER_MINUTE. */
   readonly sendsPerMinute?: SendLimits;
   /** Attempts at an instance's webhook, seconds after the event (decisions D). */
   readonly webhookSchedule?: readonly number[];

@@ -13,6 +13,7 @@ import type {
   IncomingMessage,
   ParticipantsChange,
   Presence,
+  StatusDetails,
   TransportReports,
 } from 'soundpost-chat/transport';
 import type { MessageContent } from 'soundpost-contract/gateway';
@@ -49,7 +50,12 @@ export class Incoming implements TransportReports {
     this.#options = options;
   }
 
-  async statusChanged(instanceId: string, messageId: string, status: MessageStatus): Promise<void> {
+  async statusChanged(
+    instanceId: string,
+    messageId: string,
+    status: MessageStatus,
+    details?: StatusDetails,
+  ): Promise<void> {
     const { log, instances } = this.#options;
     const looks = status !== 'READ' && status !== 'PLAYED';
     // `readStatus`: whether the instance sees that its messages were read or played.
@@ -58,7 +64,7 @@ export class Incoming implements TransportReports {
       (await instances.find(instanceId))?.settings.readStatus ||
       !(await this.#isOwn(instanceId, messageId))
     ) {
-      await log.advance(instanceId, messageId, status);
+      await log.advance(instanceId, messageId, status, details);
     }
   }
 
@@ -139,7 +145,9 @@ export class Incoming implements TransportReports {
   }
 
   async #isOwn(instanceId: string, messageId: string): Promise<boolean> {
-    return (await this.#options.log.find(instanceId, messageId))?.key.fromMe ?? false;
+    const { log } = this.#options;
+    const id = (await log.idOf(instanceId, messageId)) ?? messageId;
+    return (await log.find(instanceId, id))?.key.fromMe ?? false;
   }
 
   async #contentOf(content: IncomingContent, instance: Instance): Promise<MessageContent | undefined> {

@@ -16,7 +16,7 @@ import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import { untilTaken } from 'soundpost-kit/redis/until-taken';
-import { inDoubt, interrupted, type SendRate, type Turn, until, untilDue } from './outgoing.ts';
+import { handOver, inDoubt, interrupted, mayBeSent, type SendRate, type Turn, until, untilDue } from './outgoing.ts';
 import type { Sessions } from './sessions.ts';
 import { audioOf, messageContext, sentText, sentVoice } from './voice-message.ts';
 import type { AudioInput, VoiceNotes } from './voice-notes.ts';
@@ -136,6 +136,7 @@ export class MessageSender {
     if (earlier?.settled) {
       return earlier;
     }
+    if (earlier?.marked) throw mayBeSent();
     return this.#observed(request, () => this.#deliver(request, kind, addressed, budget));
   }
 
@@ -146,7 +147,7 @@ export class MessageSender {
     budget: Budget,
   ): Promise<MessageRecord> {
     const { log, rate, tracing = noTracing } = this.#options;
-    const slot = await rate.reserve(request.instance, [addressed.messageId]);
+    const slot = await rate.reserve(request.instance, [addressed]);
     const { record, hand } = await this.#beforeNetwork(slot, async () => {
       const made = await this.#inTime('preparing the message', budget, (signal) =>
         tracing.span(kind.kind === 'voice' ? 'prepare voice note' : 'prepare text', {}, () =>
@@ -158,7 +159,7 @@ export class MessageSender {
     });
     const network = { 'soundpost.transport': request.instance.transport };
     await this.#inTime('handing the message to the network', budget, (signal) =>
-      tracing.span('send to network', network, () => this.#toNetwork(hand, signal), 'client'),
+      tracing.span('send to network', network, () => this.#toNetwork(() => handOver(log, addressed.session, record, () => hand(signal))), 'client'),
     );
     // It is sent: the answer no longer depends on the log.
     const settling = untilTaken(() => log.settle(record));
@@ -167,9 +168,9 @@ export class MessageSender {
   }
 
   /** When another process takes over during a send, its outcome is unknown. */
-  async #toNetwork(hand: Prepared['hand'], signal: AbortSignal): Promise<void> {
+  async #toNetwork(hand: () => Promise<void>): Promise<void> {
     try {
-      await hand(signal);
+      await hand();
     } catch (error) {
       throw this.#options.lease.lost.aborted ? inDoubt(error) : error;
     }

@@ -2,7 +2,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { deadline, untilAborted } from 'soundpost-base/deadline';
 import type { Instance } from 'soundpost-chat/instances';
+import type { MessageLog, MessageRecord } from 'soundpost-chat/message-log';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
+import type { OutgoingText, Session } from 'soundpost-chat/transport';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { TransportKind } from 'soundpost-contract/gateway-instances';
 import { redisNow } from 'soundpost-kit/redis/clock';
@@ -24,7 +26,17 @@ const Reserved = z.tuple([z.int(), z.coerce.number()]);
 export type SendLimits = Readonly<Partial<Record<TransportKind, number>>>;
 
 /** WhatsApp bans accounts that send fast; open networks throttle. Loopback is our own. */
-const defaultLimits: SendLimits = { whatsapp: 20, xmpp: 60 };
+const defaultLimits: SendLimits = { whatsapp: 20, xmpp: 60, telegram: 60, 'whatsapp-cloud': 60 };
+
+/**
+ * Messages a minute into one chat. Telegram: "not more than 20 messages per minute to the same
+ * group" (core.telegram.org/bots/faq). The Cloud API answers 131056 to a number that gets more than
+ * one in 6 s (developers.facebook.com/docs/whatsapp/cloud-api/overview "Pair rate limits").
+ */
+const chatLimits: Readonly<Partial<Record<TransportKind, { each: number; groupsOnly: boolean }>>> = {
+  telegram: { each: 20, groupsOnly: true },
+  'whatsapp-cloud': { each: 10, groupsOnly: false },
+};
 
 interface Slot {
   /** When the message can be sent, ms since 1970. */
@@ -44,16 +56,43 @@ export class SendRate {
   }
 
   /**
-   * The slot of the last of `messageIds`, which are sent together. A known message gets a new one.
+   * The slot of the last of `messages`, which are sent together. A known message gets a new one.
    * Throws rate_limited if it is too far ahead.
    */
-  async reserve(instance: Instance, messageIds: readonly string[]): Promise<Slot> {
+  async reserve(
+    instance: Instance,
+    messages: readonly Pick<OutgoingText, 'messageId' | 'chat'>[],
+  ): Promise<Slot> {
     const limit = this.#limits[instance.transport] ?? 0;
-    const now = redisNow();
     if (limit === 0) {
-      return { atMs: now, release: async () => undefined };
+      return { atMs: redisNow(), release: async () => undefined };
     }
-    const key = gatewayKey('send-slots', instance.id);
+    const { each, groupsOnly } = chatLimits[instance.transport] ?? { each: 0, groupsOnly: true };
+    const limited = messages.filter(({ chat }) => each > 0 && (chat.isGroup || !groupsOnly));
+    const slots: Slot[] = [];
+    const release = async (): Promise<void> => {
+      await Promise.all(slots.map((slot) => slot.release()));
+    };
+    try {
+      for (const [jid, own] of Map.groupBy(limited, ({ chat }) => chat.jid)) {
+        slots.push(await this.#reserve([instance.id, jid], own, Math.min(each, limit)));
+      }
+      slots.push(await this.#reserve([instance.id], messages, limit));
+    } catch (error) {
+      await release();
+      throw error;
+    }
+    return { atMs: Math.max(...slots.map(({ atMs }) => atMs)), release };
+  }
+
+  async #reserve(
+    whose: readonly string[],
+    messages: readonly { readonly messageId: string }[],
+    limit: number,
+  ): Promise<Slot> {
+    const now = redisNow();
+    const messageIds = messages.map(({ messageId }) => messageId);
+    const key = gatewayKey('send-slots', ...whose);
     const [taken, atMs] = Reserved.parse(
       await reserveScript.run(
         this.#redis,
@@ -62,7 +101,7 @@ export class SendRate {
       ),
     );
     if (taken === 0) {
-      throw rateLimited(limit, atMs - now - LONGEST_WAIT_MS);
+      throw rateLimited(whose.length > 1, limit, atMs - now - LONGEST_WAIT_MS);
     }
     return {
       atMs,
@@ -73,10 +112,11 @@ export class SendRate {
   }
 }
 
-function rateLimited(limit: number, waitMs: number): GatewayError {
+function rateLimited(isOneChat: boolean, limit: number, waitMs: number): GatewayError {
+  const what = isOneChat ? `${limit} messages a minute into one chat` : `${limit} messages a minute`;
   return new GatewayError(
     'rate_limited',
-    `the instance may send ${limit} messages a minute and has more than a minute's worth waiting`,
+    `the instance may send ${what} and has more than a minute's worth waiting`,
     { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) },
   );
 }
@@ -125,6 +165,37 @@ export function inDoubt(cause: unknown): GatewayError {
     'another process of the gateway took over while the message was on its way; whether it was sent is not known',
     { retryAfterSeconds: 1, cause },
   );
+}
+
+/** Error for a send whose earlier attempt was handed over, on a network that knows no id of ours. */
+export function mayBeSent(): GatewayError {
+  return new GatewayError(
+    'timeout',
+    'the message was handed to the network before and its answer was lost, so it is not sent again; whether it arrived is not known',
+  );
+}
+
+/**
+ * Hands a message over. On a network that knows no id of ours it is marked first, so that it goes
+ * out once however often the caller repeats it and whenever this process dies.
+ */
+export async function handOver(
+  log: MessageLog,
+  { knowsNoIds }: Pick<Session, 'knowsNoIds'>,
+  record: MessageRecord,
+  hand: () => Promise<void>,
+): Promise<void> {
+  if (!knowsNoIds) return hand();
+  if (!(await log.mark(record))) throw mayBeSent();
+  try {
+    await hand();
+  } catch (error) {
+    // Only a certain refusal takes the mark away. If Redis does not, it stays unknown.
+    if (error instanceof GatewayError && error.code !== 'timeout') {
+      await log.unmark(record).catch(() => undefined);
+    }
+    throw error;
+  }
 }
 
 // The order of an instance's messages. Requests are prepared in parallel, but each sends only after

@@ -10,6 +10,7 @@ import {
   type Transport,
   type TransportReports,
   UnsupportedOperation,
+  type WebhookCall,
 } from 'soundpost-chat/transport';
 import { GatewayError, gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import type { ConnectionState, TransportKind } from 'soundpost-contract/gateway-instances';
@@ -85,6 +86,13 @@ export class Sessions {
   async requireUsable(kind: TransportKind): Promise<void> {
     const missing = await this.#requireTransport(kind).missing?.();
     if (missing !== undefined) throw new GatewayError('bad_request', `transport: ${missing}`);
+  }
+
+  /** Passes a request of the network's server on; undefined if the network makes none. */
+  async webhook(instance: Instance, call: WebhookCall): ReturnType<NonNullable<Transport['webhook']>> {
+    await this.of(instance);
+    const answer = await this.#requireTransport(instance.transport).webhook?.(instance, call);
+    return answer ?? { status: 404 };
   }
 
   hasOtherSide({ transport }: Instance): boolean {

@@ -36,6 +36,8 @@ export async function runGateway(resources: Resources, apiPort?: number): Promis
     publicUrl: config.GATEWAY_PUBLIC_URL,
     brands: config.GATEWAY_BRANDS,
     whatsappVersion: config.WHATSAPP_VERSION,
+    graphUrl: config.GRAPH_URL,
+    telegramUrl: config.TELEGRAM_URL,
     answersAsPublic: config.GATEWAY_ANSWERS === 'public',
     apiKey: config.GATEWAY_API_KEY ?? secrets.gatewayApiKey,
     keyPepper: secrets.keyPepper,

@@ -3,7 +3,7 @@ import type { Instance } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import { type MessageLog, plainContext } from 'soundpost-chat/message-log';
 import type { OutgoingText, Session } from 'soundpost-chat/transport';
-import { inDoubt, interrupted, type OutgoingOrder, type SendRate, untilDue } from './outgoing.ts';
+import { handOver, inDoubt, interrupted, type OutgoingOrder, type SendRate, untilDue } from './outgoing.ts';
 
 interface TextSenderOptions {
   readonly log: MessageLog;
@@ -28,7 +28,7 @@ export class TextSender {
    */
   async send<Text extends OutgoingText>(
     instance: Instance,
-    { ownJid }: Pick<Session, 'ownJid'>,
+    session: Pick<Session, 'ownJid' | 'knowsNoIds'>,
     texts: readonly Text[],
     hand: (text: Text, signal: AbortSignal) => Promise<void>,
   ): Promise<void> {
@@ -36,16 +36,13 @@ export class TextSender {
     let isAnyOut = false;
     const turn = order.join(instance.id);
     try {
-      const slot = await rate.reserve(
-        instance,
-        texts.map(({ messageId }) => messageId),
-      );
+      const slot = await rate.reserve(instance, texts);
       await untilDue(turn, slot, closing);
       for (const text of texts) {
         const record = await log.intend({
           instanceId: instance.id,
           instanceName: instance.name,
-          ownJid,
+          ownJid: session.ownJid,
           key: { remoteJid: text.chat.jid, fromMe: true, id: text.messageId },
           timestampSeconds: Math.floor(Date.now() / 1000),
           message: { conversation: text.text },
@@ -54,7 +51,7 @@ export class TextSender {
         closing.throwIfAborted();
         lease.assert();
         isAnyOut = true;
-        await hand(text, closing);
+        await handOver(log, session, record, () => hand(text, closing));
         await log.settle(record);
       }
     } catch (error) {

@@ -47,11 +47,14 @@ describe('the rate of an instance', () => {
     };
   });
 
+  const chat = { jid: ada.jid, name: ada.name, isGroup: false };
+  const message = (messageId: string) => ({ messageId, chat });
+
   /** How many seconds each of so many has to wait, to the nearest 20: asking for them takes time, too. */
   const waits = async (rate: SendRate, count: number): Promise<number[]> => {
     const seconds: number[] = [];
     for (let index = 0; index < count; index++) {
-      const { atMs } = await rate.reserve(instance, [randomUUID()]);
+      const { atMs } = await rate.reserve(instance, [message(randomUUID())]);
       seconds.push(Math.round(Math.max(0, atMs - Date.now()) / 20_000) * 20);
     }
     return seconds;
@@ -65,7 +68,7 @@ describe('the rate of an instance', () => {
     const rate = new SendRate(redis, { whatsapp: 2 });
     const since = performance.now();
     await waits(rate, 4);
-    const error = await rate.reserve(instance, [randomUUID()]).catch((thrown: unknown) => thrown);
+    const error = await rate.reserve(instance, [message(randomUUID())]).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(GatewayError);
     expect(error).toMatchObject({ code: 'rate_limited', retryAfterSeconds: expect.any(Number) });
     expectMinute((error as GatewayError).retryAfterSeconds, since);
@@ -73,7 +76,7 @@ describe('the rate of an instance', () => {
 
   it('takes all of several or none', async () => {
     const rate = new SendRate(redis, { whatsapp: 2 });
-    await expect(rate.reserve(instance, ['a', 'b', 'c', 'd', 'e'])).rejects.toMatchObject({
+    await expect(rate.reserve(instance, ['a', 'b', 'c', 'd', 'e'].map(message))).rejects.toMatchObject({
       code: 'rate_limited',
     });
     expect(await waits(rate, 2)).toEqual([0, 0]);
@@ -81,14 +84,14 @@ describe('the rate of an instance', () => {
 
   it('gives back the slot of what was not sent', async () => {
     const rate = new SendRate(redis, { whatsapp: 1 });
-    const slot = await rate.reserve(instance, ['a']);
+    const slot = await rate.reserve(instance, ['a'].map(message));
     await slot.release();
     expect(await waits(rate, 1)).toEqual([0]);
   });
 
   it('lets nobody go before those that wait, also when room was given back', async () => {
     const rate = new SendRate(redis, { whatsapp: 2 });
-    const first = await rate.reserve(instance, ['a', 'b']);
+    const first = await rate.reserve(instance, ['a', 'b'].map(message));
     expect(await waits(rate, 1)).toEqual([60]);
     await first.release();
     // Behind the one that waits, so it goes no earlier, and takes the minute's second place beside it.

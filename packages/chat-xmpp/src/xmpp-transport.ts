@@ -35,7 +35,7 @@ export function createXmppTransport(options: XmppOptions): Transport {
       if (reports === undefined) {
         throw new Error('the XMPP transport was not started');
       }
-      if (connection === undefined) {
+      if (connection === undefined || !('jid' in connection)) {
         throw new GatewayError('bad_request', 'connection: must hold jid and password');
       }
       const account = new Account({ ...options, instance, connection, reports });

@@ -3,14 +3,15 @@
 import { randomUUID } from 'node:crypto';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import {
+  type Connection,
   type CreateInstanceRequest,
   changedSettings,
+  connectionSchema,
   defaultInstanceSettings,
   InstanceId,
   InstanceSettings,
   type SetSettingsRequest,
   TransportKind,
-  XmppConnection,
 } from 'soundpost-contract/gateway-instances';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { readText, unlessUnreadable, withEdition } from 'soundpost-kit/redis/record';
@@ -138,10 +139,11 @@ export class Instances {
   }
 
   /** The instance's connection data, decrypted. */
-  connectionOf({ id, sealedConnection }: Instance): XmppConnection | undefined {
-    return sealedConnection === undefined
+  connectionOf({ id, transport, sealedConnection }: Instance): Connection | undefined {
+    const schema = connectionSchema(transport);
+    return sealedConnection === undefined || schema === undefined
       ? undefined
-      : readText(XmppConnection, this.#options.sealer.open(connectionLabel(id), sealedConnection));
+      : readText(schema, this.#options.sealer.open(connectionLabel(id), sealedConnection));
   }
 
   /** Throws instance_not_found. */

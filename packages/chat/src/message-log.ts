@@ -14,6 +14,7 @@ import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { EVENT_STREAM, EVENT_STREAM_LENGTH, envelope } from './event-stream.ts';
 import { gatewayKey } from './redis-keys.ts';
+import type { StatusDetails } from './transport.ts';
 
 interface ChatSummary {
   readonly jid: string;
@@ -33,6 +34,7 @@ const STATUS_RANK: Readonly<Record<MessageStatus, number>> = {
 
 const settleScript = loadScript(new URL('./lua/message-settle.lua', import.meta.url));
 const intendScript = loadScript(new URL('./lua/message-intend.lua', import.meta.url));
+const markScript = loadScript(new URL('./lua/message-mark.lua', import.meta.url));
 const editScript = loadScript(new URL('./lua/message-edit.lua', import.meta.url));
 
 /** `history` is from the archive: neither unread nor reported. */
@@ -42,6 +44,9 @@ const messageKey = (instanceId: string, messageId: string): string =>
   gatewayKey('message', instanceId, messageId);
 const chatKey = (instanceId: string, jid: string): string => gatewayKey('chat', instanceId, jid);
 const chatsKey = (instanceId: string): string => gatewayKey('chats', instanceId);
+/** Our id of the message that the network knows by its own. */
+const aliasKey = (instanceId: string, networkId: string): string =>
+  gatewayKey('network-id', instanceId, networkId);
 const unreadKey = (instanceId: string): string => gatewayKey('unread', instanceId);
 
 export class MessageLog {
@@ -73,16 +78,44 @@ export class MessageLog {
     );
   }
 
+  /**
+   * Marks an intent as handed over, on networks that know no id of ours: from here on it may have
+   * been sent. @returns false if it was marked or settled before; then it must not be sent again
+   */
+  async mark({ instanceId, key }: MessageRecord): Promise<boolean> {
+    return (await markScript.run(this.#redis, [messageKey(instanceId, key.id)], ['1'])) === 1;
+  }
+
+  /** The network surely did not take it: it can be sent again. */
+  async unmark({ instanceId, key }: MessageRecord): Promise<void> {
+    await markScript.run(this.#redis, [messageKey(instanceId, key.id)], ['0']);
+  }
+
+  /** Our id of a message that the network knows by its own; undefined if there is none. */
+  async idOf(instanceId: string, networkId: string): Promise<string | undefined> {
+    return (await this.#redis.get(aliasKey(instanceId, networkId))) ?? undefined;
+  }
+
   /** The network accepted or delivered the message: it appears in its chat. */
   async settle(record: MessageRecord, isHistory = false): Promise<void> {
     const arrival = isHistory ? 'history' : record.key.fromMe ? 'outgoing' : 'incoming';
     await this.#settle(record, record.key.fromMe ? 'PENDING' : 'DELIVERY_ACK', arrival);
   }
 
-  /** Moves a status forward. @returns whether it moved; false for an unknown message */
-  async advance(instanceId: string, messageId: string, status: MessageStatus): Promise<boolean> {
-    const logged = await this.find(instanceId, messageId);
-    return logged !== undefined && this.#settle(logged, status, logged.key.fromMe ? 'outgoing' : 'incoming');
+  /**
+   * Moves a status forward.
+   * @param messageId ours or the network's
+   * @returns whether it moved; false for an unknown message
+   */
+  async advance(
+    instanceId: string,
+    messageId: string,
+    status: MessageStatus,
+    details: StatusDetails = {},
+  ): Promise<boolean> {
+    const logged = await this.find(instanceId, (await this.idOf(instanceId, messageId)) ?? messageId);
+    const arrival = logged?.key.fromMe ? 'outgoing' : 'incoming';
+    return logged !== undefined && this.#settle(logged, status, arrival, details);
   }
 
   /** Replaces the text or caption. */
@@ -127,12 +160,21 @@ export class MessageLog {
     const keys = [chatsKey(instanceId), unreadKey(instanceId)];
     for (const { jid } of chats) {
       const ids = await this.#redis.zrange(chatKey(instanceId, jid), '0', '-1');
+      const networkIds = await Promise.all(
+        ids.map((id) => this.#redis.hget(messageKey(instanceId, id), 'networkId')),
+      );
       keys.push(chatKey(instanceId, jid), ...ids.map((id) => messageKey(instanceId, id)));
+      keys.push(...networkIds.flatMap((id) => (id === null ? [] : [aliasKey(instanceId, id)])));
     }
     await this.#redis.unlink(...keys);
   }
 
-  async #settle(record: MessageRecord, status: MessageStatus, arrival: Arrival): Promise<boolean> {
+  async #settle(
+    record: MessageRecord,
+    status: MessageStatus,
+    arrival: Arrival,
+    { networkId = '', error }: StatusDetails = {},
+  ): Promise<boolean> {
     const { instanceId, key, ownJid } = record;
     const instance = { name: record.instanceName };
     const now = redisNow();
@@ -145,6 +187,7 @@ export class MessageLog {
         chatsKey(instanceId),
         unreadKey(instanceId),
         EVENT_STREAM,
+        aliasKey(instanceId, networkId),
       ],
       [
         STATUS_RANK[status],
@@ -155,9 +198,11 @@ export class MessageLog {
         arrival,
         instanceId,
         envelope(instance, ownJid, 'messages.upsert', messageAnswer(record, first)),
-        envelope(instance, ownJid, 'messages.update', { key, status }),
+        envelope(instance, ownJid, 'messages.update', { key, status, ...(error && { error }) }),
         EVENT_STREAM_LENGTH,
         now - this.#keepSeconds * 1000,
+        networkId,
+        this.#keepSeconds,
       ],
     );
     return moved === 1;
@@ -192,6 +237,10 @@ export interface LoggedMessage extends MessageRecord {
   readonly status: MessageStatus;
   /** False while the record is only an intent. */
   readonly settled: boolean;
+  /** Whether it was marked as handed over ({@link MessageLog.mark}). */
+  readonly marked: boolean;
+  /** The network's own id, where it knows none of ours. */
+  readonly networkId: string | undefined;
   /** Whether its text was changed after sending. */
   readonly edited: boolean;
 }
@@ -205,9 +254,11 @@ export const plainContext: MessageRecord['context'] = {
 };
 
 /** Fields of its Redis hash; `text` is separate, so that an edit does not rewrite the record. */
-const MESSAGE_FIELDS = ['record', 'status', 'settled', 'text'] as const;
+const MESSAGE_FIELDS = ['record', 'status', 'settled', 'text', 'marked', 'networkId'] as const;
 
-function parseLogged([record, status, settled, text]: (string | null)[]): LoggedMessage | undefined {
+function parseLogged([record, status, settled, text, marked, networkId]: (string | null)[]):
+  | LoggedMessage
+  | undefined {
   if (typeof record !== 'string') {
     return undefined;
   }
@@ -217,6 +268,8 @@ function parseLogged([record, status, settled, text]: (string | null)[]): Logged
     message: typeof text === 'string' ? withText(parsed.message, text) : parsed.message,
     status: readValue(MessageStatus, status),
     settled: settled === '1',
+    marked: marked === '1',
+    networkId: networkId ?? undefined,
     edited: typeof text === 'string',
   };
 }

@@ -9,10 +9,10 @@
 import type { AudioMessage, MessageContent } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type {
+  Connection,
   ConnectionState,
   InstanceSettings,
   TransportKind,
-  XmppConnection,
 } from 'soundpost-contract/gateway-instances';
 import type { PrivacySettings } from 'soundpost-contract/gateway-operations';
 import type { MessageKey, MessageStatus } from 'soundpost-contract/job';
@@ -114,6 +114,13 @@ export interface Pairing {
 export interface Session {
   /** JID of the instance's own account; empty while unknown. */
   readonly ownJid: string;
+  /**
+   * The network takes no id of ours, so a repeated send would arrive twice. The gateway marks each
+   * send as handed over first, and never hands over a marked one. `sendVoice`, `sendText` and
+   * `sendInvite` then throw GatewayError only if the network surely did not take the message
+   * (except `timeout`: unknown), and report the id that it gave by `statusChanged`.
+   */
+  readonly knowsNoIds?: true;
   state(): ConnectionState;
   /**
    * Connects after a logout or a lost connection; does nothing while open or connecting.
@@ -185,9 +192,33 @@ export interface OtherSide {
   setBlocked(personJid: string, blocked: boolean): Promise<void>;
 }
 
+/** What a network says with a status. */
+export interface StatusDetails {
+  /** Its own id of the message; {@link MessageLog.find} answers it. */
+  readonly networkId?: string | undefined;
+  /** Why the message became ERROR: the network's code, and a sentence with the remedy. */
+  readonly error?: { readonly code: string; readonly message: string } | undefined;
+}
+
+/** A request of a network's server to `/webhooks/<kind>/<instance>`; it has no API key. */
+export interface WebhookCall {
+  readonly method: 'GET' | 'POST';
+  readonly query: URLSearchParams;
+  /** @param name in lower case */
+  readonly header: (name: string) => string | undefined;
+  /** As it came, for its signature; UTF-8. */
+  readonly body: string;
+}
+
 /** A network's reports. Each call may come late, twice or out of order. */
 export interface TransportReports {
-  statusChanged(instanceId: string, messageId: string, status: MessageStatus): Promise<void>;
+  /** @param messageId ours, or the network's own if it was reported before */
+  statusChanged(
+    instanceId: string,
+    messageId: string,
+    status: MessageStatus,
+    details?: StatusDetails,
+  ): Promise<void>;
   messageArrived(instanceId: string, message: IncomingMessage): Promise<void>;
   /** Someone edited their own message. */
   messageEdited(instanceId: string, edit: IncomingEdit): Promise<void>;
@@ -246,9 +277,6 @@ export interface ParticipantsChange {
   readonly authorJid?: string;
 }
 
-/** Connection data of an account; stored encrypted, never returned. */
-type Connection = XmppConnection;
-
 interface Opening {
   readonly instance: Instance;
   readonly connection: Connection | undefined;
@@ -272,6 +300,11 @@ export interface Transport {
    * waits for this session.
    */
   open(opening: Opening): Promise<Session>;
+  /**
+   * Answers a request of the network's server. A forged one gets 403.
+   * @returns status, and the body as plain text
+   */
+  webhook?(instance: Instance, call: WebhookCall): Promise<{ status: number; text?: string }>;
   /** Ends the instance's session for good. */
   remove(instance: Instance): Promise<void>;
   /** Starts background work. */

@@ -29,6 +29,10 @@ const MessageUpdate = z.object({
   key: MessageKey,
   status: MessageStatus,
   message: MessageContent.optional().meta({ description: 'What it says now, after a change' }),
+  error: z
+    .object({ code: z.string(), message: z.string() })
+    .optional()
+    .meta({ description: 'Why it became ERROR, in the network’s code and our words' }),
 });
 
 /** `data` of connection.update. */

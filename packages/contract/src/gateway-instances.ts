@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Flag, Recipient } from './gateway.ts';
 
-const transportKinds = ['loopback', 'xmpp', 'whatsapp'] as const;
+export const transportKinds = ['loopback', 'xmpp', 'telegram', 'whatsapp-cloud', 'whatsapp'] as const;
 export const TransportKind = z.enum(transportKinds).meta({ example: 'loopback' });
 export type TransportKind = z.infer<typeof TransportKind>;
 
@@ -123,6 +123,60 @@ export const XmppConnection = z.object({
 });
 export type XmppConnection = z.infer<typeof XmppConnection>;
 
+/** What an instance on Telegram needs (core.telegram.org/bots/api "Authorizing your bot"). */
+export const TelegramConnection = z.object({
+  botToken: z
+    .string()
+    .regex(/^\d{1,20}:[\w-]{20,128}$/, 'must be the token that @BotFather answered, digits:letters')
+    .meta({ description: 'Token of the bot', example: '<BOT_TOKEN>' }),
+});
+export type TelegramConnection = z.infer<typeof TelegramConnection>;
+
+const GraphId = z.string().regex(/^\d{1,32}$/, 'must be an id of digits, as the app’s dashboard shows it');
+
+/** What an instance on the WhatsApp Cloud API needs (docs/whatsapp-cloud.md). */
+export const WhatsAppCloudConnection = z.object({
+  phoneNumberId: GraphId.meta({
+    description: 'Id of the number, not the number',
+    example: '106540352242922',
+  }),
+  accessToken: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,1024}$/, 'must be 1 to 1024 visible characters')
+    .meta({ description: 'Permanent token of a system user', example: '<ACCESS_TOKEN>' }),
+  appSecret: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,128}$/, 'must be 1 to 128 visible characters')
+    .meta({ description: 'Verifies the signatures of webhooks', example: '<APP_SECRET>' }),
+  verifyToken: z
+    .string()
+    .regex(/^[\x21-\x7e]{8,128}$/, 'must be 8 to 128 visible characters')
+    .meta({
+      description: 'Of your own choice; Meta repeats it to check the webhook',
+      example: '<VERIFY_TOKEN>',
+    }),
+  businessAccountId: GraphId.nullish().meta({ description: 'Id of the WhatsApp Business account' }),
+});
+export type WhatsAppCloudConnection = z.infer<typeof WhatsAppCloudConnection>;
+
+/** The networks whose instances need connection data, and what their messages call it. */
+const connections = {
+  xmpp: { schema: XmppConnection, fields: 'jid and password' },
+  telegram: { schema: TelegramConnection, fields: 'botToken' },
+  'whatsapp-cloud': {
+    schema: WhatsAppCloudConnection,
+    fields: 'phoneNumberId, accessToken, appSecret and verifyToken',
+  },
+} as const satisfies Partial<Record<TransportKind, { schema: z.ZodType; fields: string }>>;
+
+/** Connection data of an account; stored encrypted, never returned. */
+export type Connection = XmppConnection | TelegramConnection | WhatsAppCloudConnection;
+
+/** The form of a network's connection data; undefined for a network without any. */
+export function connectionSchema(kind: TransportKind): z.ZodType<Connection> | undefined {
+  return kind in connections ? connections[kind as keyof typeof connections].schema : undefined;
+}
+
 /** The public server's name for the connection to WhatsApp that ours has too. */
 const WHATSAPP_INTEGRATION = 'WHATSAPP-BAILEYS';
 
@@ -140,19 +194,40 @@ export const CreateInstanceRequest = SetSettingsRequest.extend({
     .string()
     .regex(/^[\x21-\x7e]{16,128}$/, 'must be 16 to 128 visible characters')
     .nullish(),
-  connection: XmppConnection.nullish(),
-}).transform(({ integration, ...request }, context) => {
+  connection: z
+    // The last takes any object, so that faults are named by the form of the instance's network.
+    .union([XmppConnection, TelegramConnection, WhatsAppCloudConnection, z.looseObject({})])
+    .nullish()
+    .meta({ description: 'Account on the network: what xmpp, telegram and whatsapp-cloud need' }),
+}).transform(({ integration, connection, ...request }, context) => {
   const transport = request.transport ?? (integration ? 'whatsapp' : 'loopback');
   if (request.transport === undefined && integration && integration !== WHATSAPP_INTEGRATION) {
     const message = `must be ${WHATSAPP_INTEGRATION}, or left out for a transport of its own name`;
     context.addIssue({ code: 'custom', path: ['integration'], message });
   }
-  if (transport === 'xmpp' && !request.connection) {
-    context.addIssue({ code: 'custom', path: ['connection'], message: 'must hold jid and password' });
-  }
-  return { ...request, transport };
+  return { ...request, transport, connection: connectionOf(transport, connection, context) };
 });
 export type CreateInstanceRequest = z.infer<typeof CreateInstanceRequest>;
+
+/** The connection data in the form of this network; each fault becomes an issue. */
+function connectionOf(
+  kind: TransportKind,
+  given: object | null | undefined,
+  context: z.RefinementCtx,
+): Connection | undefined {
+  const schema = connectionSchema(kind);
+  if (schema === undefined) return undefined;
+  if (!given) {
+    const { fields } = connections[kind as keyof typeof connections];
+    context.addIssue({ code: 'custom', path: ['connection'], message: `must hold ${fields}` });
+    return undefined;
+  }
+  const parsed = schema.safeParse(given);
+  for (const { path, message } of parsed.error?.issues ?? []) {
+    context.addIssue({ code: 'custom', path: ['connection', ...path], message });
+  }
+  return parsed.data;
+}
 
 /** GET /instance/fetchInstances: all, or the named one. */
 export const FetchInstancesQuery = z.object({

@@ -52,6 +52,15 @@ export class OutboundFailed extends Error {
   }
 }
 
+const UNSENT = new Set<FailureKind>(['dns', 'connect', 'tls']);
+
+/** Whether the request surely did not reach the server, so that repeating it doubles nothing. */
+export function neverSent(error: unknown): boolean {
+  if (error instanceof OutboundRefused) return true;
+  // A connection that timed out is kind `timeout`, too.
+  return error instanceof OutboundFailed && (UNSENT.has(error.kind) || error.message === unreachable);
+}
+
 // Turns errors of undici, TLS and sockets into one error that says what to do, without addresses.
 
 type Outcome = readonly [kind: OutboundFailed['kind'], message: string, retryable: boolean];

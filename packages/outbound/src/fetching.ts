@@ -1,5 +1,6 @@
 /** undici's agents and what uses them, loaded with the first fetch. */
 import { Agent, Dispatcher1Wrapper } from 'undici';
+import { type CallOptions, call } from './call.ts';
 import { guardedConnector } from './connector.ts';
 import { type DownloadOptions, download } from './download.ts';
 import type { Route } from './exchange.ts';
@@ -58,6 +59,7 @@ export function createFetching({ policy, userAgent, keepAliveMs, connectorFor }:
       const { fetchBytes } = await import('./pieces.ts');
       return fetchBytes(route('source'), options);
     },
+    call: (options: CallOptions) => call(route('service'), options),
     /** To an account's service, for Node's own fetch. */
     dispatcher: new Dispatcher1Wrapper(agents.service),
     close: async () => {

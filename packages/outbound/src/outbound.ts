@@ -3,6 +3,7 @@ import type { Agent } from 'node:http';
 import type { Logger } from 'soundpost-base/logger';
 import type { Dispatcher1Wrapper } from 'undici';
 import type { parseAllowRules } from './allow-rules.ts';
+import type { CallAnswer, CallOptions } from './call.ts';
 import {
   type Connect,
   checkedAddresses,
@@ -65,6 +66,9 @@ export interface Outbound {
 
   /** Posts to a webhook; returns any status. @throws OutboundRefused, OutboundFailed */
   post(options: PostOptions): Promise<PostAnswer>;
+
+  /** Calls an account's service; returns any status. @throws OutboundRefused, OutboundFailed */
+  call(options: CallOptions): Promise<CallAnswer>;
 
   /** Puts a file; returns any status. @throws OutboundRefused, OutboundFailed, the body's error */
   put(options: PutOptions): Promise<PostAnswer>;
@@ -141,6 +145,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
     fetchBytes: (request) => logged('source', request.url, async () => (await loaded()).fetchBytes(request)),
     post: (request) =>
       logged('webhook', request.url, () => post({ agents: agents.webhook, policy, userAgent }, request)),
+    call: (request) => logged('service', request.url, async () => (await loaded()).call(request)),
     put: (request) => {
       const route = { agents: agents[request.purpose], policy, userAgent };
       return logged(request.purpose, request.url, () => put(route, request));

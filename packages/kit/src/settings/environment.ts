@@ -84,6 +84,16 @@ export const Environment = z.object({
     .describe(
       'Lets another server post its events to the API’s `/hooks/gateway?token=<it>` or with `Authorization: Bearer <it>`; unset: only signed events are taken',
     ),
+  GRAPH_URL: urlWithoutPassword
+    .default('https://graph.facebook.com/v23.0')
+    .describe(
+      'Base of the Graph API, with its version, for instances on whatsapp-cloud; a private address needs OUTBOUND_ALLOW',
+    ),
+  TELEGRAM_URL: urlWithoutPassword
+    .default('https://api.telegram.org')
+    .describe(
+      'Base of the Bot API for instances on telegram, such as a local Bot API server; a private address needs OUTBOUND_ALLOW',
+    ),
   TRANSCRIBER_URL: urlWithoutPassword
     .optional()
     .describe(
@@ -289,9 +299,9 @@ export const Environment = z.object({
       'Minutes of audio that the transcriber may be sent a day and key; after that transcripts answer 429; unset: no limit',
     ),
   SENDS_PER_MINUTE: sendLimits
-    .default({ whatsapp: 20, xmpp: 60 })
+    .default({ whatsapp: 20, xmpp: 60, telegram: 60, 'whatsapp-cloud': 60 })
     .describe(
-      'Messages that an instance may send in a minute, one number or one by network, 0 for no limit; default: `whatsapp:20,xmpp:60`',
+      'Messages that an instance may send in a minute, one number or one by network, 0 for no limit; a group on telegram gets 20 of them at most, a recipient on whatsapp-cloud 10; default: `whatsapp:20,xmpp:60,telegram:60,whatsapp-cloud:60`',
     ),
   WEBHOOK_SCHEDULE_SECONDS: numbers
     .pipe(z.array(z.number().min(0)).min(1))

@@ -1,4 +1,5 @@
 /** Types of environment values, each with its error message. */
+import { TransportKind, transportKinds } from 'soundpost-contract/gateway-instances';
 import { z } from 'zod';
 
 export const port = z.coerce.number().int().min(0).max(65_535);
@@ -16,19 +17,15 @@ export const numbers = list.transform((items) => items.map(Number));
 export const sendLimits = z
   .string()
   .regex(
-    /^(\d+|[a-z]+:\d+(,[a-z]+:\d+)*)$/,
+    /^(\d+|[a-z-]+:\d+(,[a-z-]+:\d+)*)$/,
     'must be a number, or networks with one each, such as whatsapp:20,xmpp:60',
   )
   .transform((text) =>
     text.includes(':')
       ? Object.fromEntries(text.split(',').map((part) => part.split(':')))
-      : { loopback: text, xmpp: text, whatsapp: text },
+      : Object.fromEntries(transportKinds.map((kind) => [kind, text])),
   )
-  .pipe(
-    z
-      .strictObject({ loopback: z.coerce.number(), xmpp: z.coerce.number(), whatsapp: z.coerce.number() })
-      .partial(),
-  );
+  .pipe(z.partialRecord(TransportKind, z.coerce.number()));
 /** `s3://bucket/prefix`, by Amazon S3 User Guide, "Bucket naming rules", and our key segments. */
 export const bucketUrl = z
   .string()

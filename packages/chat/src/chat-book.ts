@@ -1,0 +1,85 @@
+/**
+ * The people and groups of an instance by our own records, for networks that list none: learned
+ * from messages in and out.
+ */
+import { redisNow } from 'soundpost-kit/redis/clock';
+import type { Redis } from 'soundpost-kit/redis/connection';
+import { z } from 'zod';
+import { gatewayKey } from './redis-keys.ts';
+import type { Contact } from './transport.ts';
+
+/** A Redis hash, so that writers of different fields do not undo one another. */
+const KnownChat = z.object({
+  name: z.string().optional(),
+  isGroup: z.stringbool().optional(),
+  blocked: z.stringbool().optional(),
+  /** When the last message came in, ms since 1970. */
+  heardAtMs: z.coerce.number().optional(),
+  /** The group's invitation, as the network last answered it. */
+  inviteUrl: z.string().optional(),
+  /** Where the chat is now, on networks that move groups. */
+  movedTo: z.string().optional(),
+});
+export type KnownChat = z.infer<typeof KnownChat>;
+
+export class ChatBook {
+  readonly #redis: Redis;
+  readonly #instanceId: string;
+  /** JIDs of all chats. */
+  readonly #all: string;
+
+  constructor(redis: Redis, instanceId: string) {
+    this.#redis = redis;
+    this.#instanceId = instanceId;
+    this.#all = gatewayKey('book', instanceId);
+  }
+
+  /** Undefined for a chat that no message came from or went to. */
+  async find(jid: string): Promise<KnownChat | undefined> {
+    const fields = await this.#redis.hgetall(this.#key(jid));
+    return Object.keys(fields).length === 0 ? undefined : KnownChat.parse(fields);
+  }
+
+  /** Adds what is known now; an absent field keeps its value, an empty name is none. */
+  async learn(jid: string, news: KnownChat): Promise<void> {
+    const fields = Object.entries(news).flatMap(([field, value]) =>
+      value === undefined || value === '' ? [] : [field, String(value)],
+    );
+    await this.#redis
+      .multi()
+      .sadd(this.#all, jid)
+      .hset(this.#key(jid), 'known', '1', ...fields)
+      .exec();
+  }
+
+  /** A message came in: its chat has this name, and Redis' clock says when. */
+  heard(jid: string, { name, isGroup }: Required<Pick<KnownChat, 'name' | 'isGroup'>>): Promise<void> {
+    return this.learn(jid, { name, isGroup, heardAtMs: redisNow() });
+  }
+
+  /** By name; a person without one is named by number. */
+  async contacts(): Promise<Contact[]> {
+    const jids = await this.#redis.smembers(this.#all);
+    const known = await Promise.all(jids.map(async (jid) => ({ jid, ...(await this.find(jid)) })));
+    return known
+      .filter(({ movedTo }) => movedTo === undefined)
+      .map(({ jid, name, isGroup = false, blocked = false }) => ({
+        jid,
+        name: name ?? jid.slice(0, jid.indexOf('@')),
+        isGroup,
+        isSaved: false,
+        blocked,
+      }))
+      .toSorted((a, b) => a.name.localeCompare(b.name) || a.jid.localeCompare(b.jid));
+  }
+
+  /** Removes it with its instance. */
+  async erase(): Promise<void> {
+    const jids = await this.#redis.smembers(this.#all);
+    await this.#redis.unlink(this.#all, ...jids.map((jid) => this.#key(jid)));
+  }
+
+  #key(jid: string): string {
+    return gatewayKey('book', this.#instanceId, jid);
+  }
+}
