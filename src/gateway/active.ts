@@ -156,7 +156,14 @@ function transportsOf(
       version: options.whatsappVersion,
     });
   });
-  return [loopback, xmpp, whatsapp];
+  const telegram = onDemand('telegram', async () => {
+    const { createTelegramTransport } = await import('soundpost-chat-telegram/telegram-transport');
+    return createTelegramTransport({
+      ...{ redis, outbound, workspaces, lease, log, logger, publicUrl },
+      apiUrl: options.telegramUrl,
+    });
+  });
+  return [loopback, xmpp, whatsapp, telegram];
 }
 
 /** Gives a new gateway its first instance, so that it can send without setup. */
@@ -206,8 +213,7 @@ function onDemand(kind: TransportKind, load: () => Promise<Transport>): Transpor
     },
     missing: async () => (await loaded()).missing?.(),
     open: async (opening) => (await loaded()).open(opening),
-    webhook: async (instance, call) =>
-      (await (await loaded()).webhook?.(instance, call)) ?? { status: 404 },
+    webhook: async (instance, call) => (await (await loaded()).webhook?.(instance, call)) ?? { status: 404 },
     remove: async (instance) => (await loaded()).remove(instance),
     close: async () => (await loading)?.close(),
   };

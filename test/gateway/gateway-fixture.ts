@@ -32,6 +32,10 @@ export interface GatewaySetting {
   readonly redisUrl: string;
   /** Folder of storage and workspaces. */
   readonly dataDir: string;
+  /** Default: the server's own address. */
+  readonly publicUrl?: string;
+  /** Base of the Bot API. */
+  readonly telegramUrl?: string;
   /** `host:port` rules for audio URLs. */
   readonly outboundAllow?: string;
   readonly events?: GatewayOptions['events'];
@@ -55,7 +59,8 @@ export async function gatewayOptions(setting: GatewaySetting): Promise<GatewayOp
   return {
     host: '127.0.0.1',
     port: port ?? 0,
-    publicUrl: undefined,
+    publicUrl: setting.publicUrl,
+    ...(setting.telegramUrl === undefined ? {} : { telegramUrl: setting.telegramUrl }),
     brands: ['Messenger', 'WhatsApp'],
     apiKey: API_KEY,
     keyPepper: PEPPER,

@@ -93,7 +93,9 @@ export const Update = z.object({
 export type Update = z.infer<typeof Update>;
 
 /** The kinds that are asked for: `allowed_updates` of getUpdates and setWebhook. */
-export const updateKinds: readonly string[] = Object.keys(Update.shape).filter((kind) => kind !== 'update_id');
+export const updateKinds: readonly string[] = Object.keys(Update.shape).filter(
+  (kind) => kind !== 'update_id',
+);
 
 /** https://core.telegram.org/bots/api#getchatadministrators */
 export const Administrators = z.array(Member);

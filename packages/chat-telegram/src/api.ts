@@ -151,10 +151,7 @@ function formFields(parameters: Fields): Record<string, string> {
 }
 
 /** A 5xx, also one with an envelope, says nothing about the effect. */
-function resultOf<Schema extends z.ZodType>(
-  { status, text }: Answer,
-  schema: Schema,
-): z.output<Schema> {
+function resultOf<Schema extends z.ZodType>({ status, text }: Answer, schema: Schema): z.output<Schema> {
   const envelope = Envelope.safeParse(readJson(text)).data;
   if (envelope?.ok) {
     const result = schema.safeParse(envelope.result);

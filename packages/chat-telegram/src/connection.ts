@@ -10,7 +10,7 @@ import type { ConnectionState } from 'soundpost-contract/gateway-instances';
 import { awayReason } from 'soundpost-kit/observe/away';
 import { z } from 'zod';
 import { type BotApi, NoAnswer, Refused } from './api.ts';
-import { Update, updateKinds, User, WebhookInfo } from './api-types.ts';
+import { Update, User, updateKinds, WebhookInfo } from './api-types.ts';
 import { REVOKED } from './failure.ts';
 
 interface ConnectionOptions {

@@ -34,7 +34,11 @@ const meanings: readonly Meaning[] = [
     'network_refused',
     'the bot lacks the right to do this in the group or channel: give it to the bot or to all members',
   ],
-  [/can't be edited|to edit not found|MESSAGE_ID_INVALID/i, 'not_editable', 'Telegram no longer lets the bot change it'],
+  [
+    /can't be edited|to edit not found|MESSAGE_ID_INVALID/i,
+    'not_editable',
+    'Telegram no longer lets the bot change it',
+  ],
 ];
 
 /** Of the server's words. */

@@ -95,11 +95,14 @@ export class Incoming {
     const quotedId = quoted && networkIdOf(quoted.chat.id, quoted.message_id);
     const entities = [...(message.entities ?? []), ...(message.caption_entities ?? [])];
     return {
-      quoted: quotedId && quoted ? {
-        // An own message is known by the id that its sender was answered.
-        id: (await log.idOf(instanceId, quotedId)) ?? quotedId,
-        text: quoted.text ?? quoted.caption,
-      } : undefined,
+      quoted:
+        quotedId && quoted
+          ? {
+              // An own message is known by the id that its sender was answered.
+              id: (await log.idOf(instanceId, quotedId)) ?? quotedId,
+              text: quoted.text ?? quoted.caption,
+            }
+          : undefined,
       mentioned: entities.flatMap(({ user }) => (user === undefined ? [] : [jidOf(user.id)])),
       mentionsEveryOne: false,
       linkPreview: false,
@@ -109,41 +112,53 @@ export class Incoming {
   /** Always something to report: a file that cannot be had becomes a sentence. */
   async #fetch(media: Media, path: string, signal: AbortSignal): Promise<IncomingContent> {
     const { api, logger, instanceId } = this.#options;
-    const { file_id: fileId, file_size: size } = media;
-    if (api.isPublic && size !== undefined && size > MAX_DOWNLOAD_BYTES) return tooLarge(media);
+    if (api.isPublic && (media.file_size ?? 0) > MAX_DOWNLOAD_BYTES) return tooLarge(media);
+    try {
+      await this.#take(media.file_id, path, signal);
+      return { kind: 'file', path };
+    } catch (error) {
+      signal.throwIfAborted();
+      const known = error instanceof Refused || error instanceof NoAnswer;
+      // Another error may name a path, which on a local server has the token in it.
+      const reason = known ? error.message : 'the file cannot be read';
+      logger.warn({ instanceId, reason }, 'a file that somebody sent could not be fetched');
+      return /too big/i.test(reason) ? tooLarge(media) : missing;
+    }
+  }
+
+  async #take(fileId: string, path: string, signal: AbortSignal): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const { file_path: found } = await api.call('getFile', { file_id: fileId }, File, { signal });
-        if (found === undefined) return missing(media);
-        await this.#take(found, path, signal);
-        return { kind: 'file', path };
+        return await this.#takeOnce(fileId, path, signal);
       } catch (error) {
         signal.throwIfAborted();
-        if (error instanceof Refused && /too big/i.test(error.message)) return tooLarge(media);
-        const again = error instanceof NoAnswer && attempt < FETCH_ATTEMPTS;
-        if (!again) {
-          // Its message may name a path, which has the token in it on a local server.
-          const reason = error instanceof Refused || error instanceof NoAnswer ? error.message : 'not readable';
-          logger.warn({ instanceId, reason }, 'a file that somebody sent could not be fetched');
-          return missing(media);
-        }
+        if (!(error instanceof NoAnswer) || attempt === FETCH_ATTEMPTS) throw error;
         await wait(FETCH_AGAIN_MS, undefined, { signal });
       }
     }
   }
 
-  /** A local server in the mode --local answers a path on this machine. */
-  async #take(found: string, path: string, signal: AbortSignal): Promise<void> {
+  async #takeOnce(fileId: string, path: string, signal: AbortSignal): Promise<void> {
     const { api } = this.#options;
-    if (!isAbsolute(found)) return api.download(found, path, signal);
-    if (api.isPublic || !(await stat(found)).isFile()) throw new Error('no file');
+    const { file_path: found } = await api.call('getFile', { file_id: fileId }, File, { signal });
+    if (found !== undefined && !isAbsolute(found)) return api.download(found, path, signal);
+    // A local server in the mode --local answers a path on this machine.
+    if (found === undefined || api.isPublic || !(await stat(found)).isFile()) throw new Error('no file');
     await copyFile(found, path);
   }
 
   /** Others come and go. What the bot itself does comes as `my_chat_member`. */
-  async #members({ chat, from, new_chat_members: added = [], left_chat_member: left }: Message): Promise<void> {
+  async #members({
+    chat,
+    from,
+    new_chat_members: added = [],
+    left_chat_member: left,
+  }: Message): Promise<void> {
     const { api, reports, instanceId } = this.#options;
-    for (const [action, users] of [['add', added], ['remove', left ? [left] : []]] as const) {
+    for (const [action, users] of [
+      ['add', added],
+      ['remove', left ? [left] : []],
+    ] as const) {
       const participants = users.filter(({ id }) => id !== api.ownId).map(({ id }) => jidOf(id));
       if (participants.length > 0) {
         await reports.participantsChanged(instanceId, {
@@ -196,10 +211,7 @@ const tooLarge = ({ file_size: size }: Media): IncomingContent => ({
   text: `[A recording${size === undefined ? '' : ` of ${megabytes(size)} MB`}: Telegram hands out 20 MB at most. A local Bot API server has no such limit.]`,
 });
 
-const missing = (_media: Media): IncomingContent => ({
-  kind: 'text',
-  text: '[A recording that Telegram did not hand out.]',
-});
+const missing: IncomingContent = { kind: 'text', text: '[A recording that Telegram did not hand out.]' };
 
 /** A channel, or an administrator who writes in the name of the group, is an author too. */
 function authorOf({ from, sender_chat: sender, chat }: Message): { jid: string; name: string } {
@@ -215,4 +227,6 @@ type Member = MemberUpdate['new_chat_member'];
 /** core.telegram.org/bots/api#chatmember */
 const isAdmin = ({ status }: Member): boolean => status === 'creator' || status === 'administrator';
 const isIn = (member: Member): boolean =>
-  isAdmin(member) || member.status === 'member' || (member.status === 'restricted' && member.is_member === true);
+  isAdmin(member) ||
+  member.status === 'member' ||
+  (member.status === 'restricted' && member.is_member === true);

@@ -145,7 +145,10 @@ export class TelegramSession implements Session {
       throw unknown ? new GatewayError('group_not_found', error.messages, { cause: error }) : error;
     });
     if (!chat.isGroup) {
-      throw new GatewayError('group_not_found', 'groupJid: is the id of a person; a group has a negative one');
+      throw new GatewayError(
+        'group_not_found',
+        'groupJid: is the id of a person; a group has a negative one',
+      );
     }
     return idOf(chat.jid);
   }

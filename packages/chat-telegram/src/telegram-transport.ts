@@ -118,9 +118,11 @@ function compose(
     received: (update, signal) => incoming.handle(update, signal),
     // Not awaited: the gateway may be waiting for this session.
     stateChanged: (state, reason) => {
-      reports.connectionChanged(instanceId, state, reason).catch((error: unknown) =>
-        logger.warn({ err: error, instanceId }, 'a change of the connection could not be reported'),
-      );
+      reports
+        .connectionChanged(instanceId, state, reason)
+        .catch((error: unknown) =>
+          logger.warn({ err: error, instanceId }, 'a change of the connection could not be reported'),
+        );
     },
   });
   const session = new TelegramSession({

@@ -30,7 +30,11 @@ describe('the chat that a caller names', () => {
 
   it('is found in lists by its id only with the sign', () => {
     const [group, person] = ['-401@telegram', '401@telegram'];
-    expect(['-401', group, '-401@g.us'].map((text) => meansJid(text, group, true))).toEqual([true, true, true]);
+    expect(['-401', group, '-401@g.us'].map((text) => meansJid(text, group, true))).toEqual([
+      true,
+      true,
+      true,
+    ]);
     expect([meansJid('401', group, true), meansJid('-401', person, false)]).toEqual([false, false]);
     expect(meansJid('401', person, false)).toBe(true);
   });

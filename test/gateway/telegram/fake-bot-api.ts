@@ -82,7 +82,11 @@ export class FakeBotApi {
   readonly messages: FakeMessage[] = [];
   readonly files = new Map<string, FakeFile>();
   /** Method and parameters of each request that it understood. */
-  readonly requests: { readonly method: Method; readonly parameters: Readonly<Record<string, unknown>>; readonly atMs: number }[] = [];
+  readonly requests: {
+    readonly method: Method;
+    readonly parameters: Readonly<Record<string, unknown>>;
+    readonly atMs: number;
+  }[] = [];
   /** Requests that are none of the Bot API; a test expects this to be empty. */
   readonly faults: string[] = [];
   readonly mishaps: Mishap[] = [];
@@ -209,7 +213,9 @@ export class FakeBotApi {
   }
 
   async #call(name: string, request: IncomingMessage, response: ServerResponse): Promise<unknown> {
-    const method = (Object.keys(methods) as Method[]).find((known) => known.toLowerCase() === name.toLowerCase());
+    const method = (Object.keys(methods) as Method[]).find(
+      (known) => known.toLowerCase() === name.toLowerCase(),
+    );
     const body = await receivedBody(request);
     if (body === undefined) return undefined;
     if (method === undefined) {
@@ -229,7 +235,10 @@ export class FakeBotApi {
       const { code, description, parameters } = mishap.refuse;
       throw new ApiError(code, description, parameters);
     }
-    if (mishap?.lose === 'before') return void response.destroy();
+    if (mishap?.lose === 'before') {
+      response.destroy();
+      return undefined;
+    }
     const result = await this.#perform(method, parsed.data as never, response);
     if (mishap?.lose === 'after') response.destroy();
     return result;
@@ -273,7 +282,11 @@ export class FakeBotApi {
       editMessageText: (request) => this.#edit(request, request.text),
       editMessageCaption: (request) => this.#edit(request, request.caption),
       getFile: ({ file_id }) => this.#getFile(file_id),
-      getChat: (request) => ({ ...described(this.#find(request.chat_id)), accent_color_id: 0, max_reaction_count: 11 }),
+      getChat: (request) => ({
+        ...described(this.#find(request.chat_id)),
+        accent_color_id: 0,
+        max_reaction_count: 11,
+      }),
       getChatAdministrators: (request) => {
         const { type, administrators = [] } = this.#find(request.chat_id);
         if (type === 'private') {
@@ -322,17 +335,29 @@ export class FakeBotApi {
     const about = { message_id: message.message_id, from: this.bot, chat: described(chat), date };
     if (!('voice' in request)) return { ...about, text: request.text };
     const { bytes } = request.voice;
-    const voice = { duration: request.duration ?? 0, mime_type: 'audio/ogg', file_id: `voice-${message.message_id}` };
-    return { ...about, voice: { ...voice, file_unique_id: `u${message.message_id}`, file_size: bytes.length } };
+    const voice = {
+      duration: request.duration ?? 0,
+      mime_type: 'audio/ogg',
+      file_id: `voice-${message.message_id}`,
+    };
+    return {
+      ...about,
+      voice: { ...voice, file_unique_id: `u${message.message_id}`, file_size: bytes.length },
+    };
   }
 
   #requirePatience(chatId: number): void {
     const slowed = this.#slowed.get(chatId);
     if (slowed === undefined) return;
+    if (slowed.untilMs !== undefined && performance.now() >= slowed.untilMs) {
+      this.#slowed.delete(chatId);
+      return;
+    }
     if (slowed.untilMs === undefined) slowed.untilMs = performance.now() + slowed.seconds * 1000;
-    else if (performance.now() >= slowed.untilMs) return void this.#slowed.delete(chatId);
     else this.faults.push(`a message to ${chatId} before retry_after was over`);
-    throw new ApiError(429, `Too Many Requests: retry after ${slowed.seconds}`, { retry_after: slowed.seconds });
+    throw new ApiError(429, `Too Many Requests: retry after ${slowed.seconds}`, {
+      retry_after: slowed.seconds,
+    });
   }
 
   #edit(request: { chat_id: number | string; message_id: number }, text: string): unknown {

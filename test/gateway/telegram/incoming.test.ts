@@ -1,6 +1,7 @@
 /** What people send to a bot, by long polling and by webhook, and how its connection ends. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fetch } from 'soundpost-testing/http';
 import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decrypted } from '../decrypted.ts';
@@ -70,9 +71,15 @@ describe('long polling', () => {
 
   it('reports who comes and goes, and who becomes an admin', async () => {
     const change = (action: string) =>
-      net.event(action, ({ event, envelope: { data } }) => event === 'group-participants.update' && data.action === action);
+      net.event(
+        action,
+        ({ event, envelope: { data } }) => event === 'group-participants.update' && data.action === action,
+      );
     net.api.say(net.family, ada, { new_chat_members: [{ id: 777, is_bot: false, first_name: 'Joan' }] });
-    expect((await change('add')).envelope.data).toMatchObject({ id: '-4001@telegram', participants: ['777@telegram'] });
+    expect((await change('add')).envelope.data).toMatchObject({
+      id: '-4001@telegram',
+      participants: ['777@telegram'],
+    });
     net.api.update({
       chat_member: {
         chat: { id: -4001, type: 'group', title: 'Family' },

@@ -88,7 +88,10 @@ describe('a voice message', () => {
   ] as const)('that is refused with "%s" answers %d and a sentence', async ([refuses, status, sentence]) => {
     const chat = net.api.person(510, 'Grace', { refuses });
     const answer = await net.voice(chat.id);
-    expect([answer.status, answer.body.response.message[0]]).toEqual([status, expect.stringMatching(sentence)]);
+    expect([answer.status, answer.body.response.message[0]]).toEqual([
+      status,
+      expect.stringMatching(sentence),
+    ]);
   });
 
   it('to nobody is refused before anything is prepared', async () => {
@@ -103,7 +106,10 @@ describe('a public name', () => {
     net.api.person(520, 'Joan', { username: 'joan_clarke' });
     expect((await net.voice('@soundpost_news')).body.key.remoteJid).toBe('-1009@telegram');
     const answer = await net.voice('@joan_clarke');
-    expect([answer.status, answer.body.response.message[0]]).toEqual([400, expect.stringMatching(/not by @name/)]);
+    expect([answer.status, answer.body.response.message[0]]).toEqual([
+      400,
+      expect.stringMatching(/not by @name/),
+    ]);
   });
 });
 
@@ -112,7 +118,9 @@ describe('a request to send more slowly', () => {
     net.api.person(530, 'Ida');
     net.api.slowDown(530, 1);
     expect((await net.voice(530)).status).toBe(200);
-    expect(net.api.requests.filter(({ parameters }) => parameters.chat_id === 530 && parameters.voice)).toHaveLength(2);
+    expect(
+      net.api.requests.filter(({ parameters }) => parameters.chat_id === 530 && parameters.voice),
+    ).toHaveLength(2);
   });
 
   it('is passed on when it is long, and nothing is sent there before', async () => {
@@ -121,7 +129,9 @@ describe('a request to send more slowly', () => {
     const [first, second] = [await net.voice(531), await net.voice(531)];
     expect([first.status, second.status]).toEqual([429, 429]);
     expect(Number(second.headers.get('retry-after'))).toBeGreaterThan(30);
-    expect(net.api.requests.filter(({ parameters }) => parameters.chat_id === 531 && parameters.voice)).toHaveLength(1);
+    expect(
+      net.api.requests.filter(({ parameters }) => parameters.chat_id === 531 && parameters.voice),
+    ).toHaveLength(1);
   });
 });
 
@@ -134,7 +144,9 @@ describe('a lost answer', () => {
       const headers = { 'Idempotency-Key': `lost ${lose}` };
       const answers = [await net.voice(chat.id, {}, headers), await net.voice(chat.id, {}, headers)];
       expect(answers.map(({ status }) => status)).toEqual([504, 504]);
-      expect(net.api.messages.filter(({ chatId }) => chatId === chat.id)).toHaveLength(lose === 'after' ? 1 : 0);
+      expect(net.api.messages.filter(({ chatId }) => chatId === chat.id)).toHaveLength(
+        lose === 'after' ? 1 : 0,
+      );
     },
   );
 

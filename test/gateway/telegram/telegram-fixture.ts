@@ -31,7 +31,11 @@ export interface TelegramUnderTest {
   readonly events: readonly FeedEvent[];
   setting(): GatewaySetting;
   /** Sends the note by multipart; further fields go along. */
-  voice(number: number | string, fields?: Record<string, unknown>, headers?: Record<string, string>): Promise<Answer>;
+  voice(
+    number: number | string,
+    fields?: Record<string, unknown>,
+    headers?: Record<string, string>,
+  ): Promise<Answer>;
   /** The first event that fits, once it has come. */
   event(what: string, wanted: (event: FeedEvent) => boolean): Promise<FeedEvent>;
   close(): Promise<void>;
