@@ -47,11 +47,13 @@ export interface GatewaySetting {
   readonly webhookSchedule?: readonly number[];
   readonly trustProxy?: number;
   readonly election?: GatewayOptions['election'];
+  /** Gets every line of the log, of all levels. */
+  readonly log?: { write(line: string): void };
 }
 
 export async function gatewayOptions(setting: GatewaySetting): Promise<GatewayOptions> {
   const { redisUrl, dataDir, outboundAllow, events, port } = setting;
-  const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
+  const logger = createLogger(setting.log ? 'trace' : (process.env.TEST_LOG_LEVEL ?? 'silent'), setting.log);
   const storage = createFileStorage({ root: join(dataDir, 'storage') });
   const probes = new Probes(logger);
   // Asked when something has failed; its timer holds nobody up.

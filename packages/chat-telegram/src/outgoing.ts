@@ -101,31 +101,40 @@ export class Outgoing {
     voice: string | undefined,
     content: Readonly<Record<string, unknown>>,
   ): Promise<void> {
-    const { instanceId, api, lease, reports } = this.#options;
+    const { api, lease } = this.#options;
     const firstId = idOf(chat.jid);
     let chatId = firstId;
-    for (let attempt = 1; ; attempt += 1) {
+    let sent: Message | undefined;
+    for (let attempt = 1; sent === undefined; attempt += 1) {
       await this.#untilTaken(chatId, signal);
       lease.assert();
       try {
-        const sent = await api.call(method, { chat_id: chatId, ...content }, Message, {
+        sent = await api.call(method, { chat_id: chatId, ...content }, Message, {
           signal,
           ...(voice === undefined ? {} : { voice }),
         });
-        const networkId = networkIdOf(sent.chat.id, sent.message_id);
-        await reports.statusChanged(instanceId, messageId, 'SERVER_ACK', { networkId });
-        // The record of this message was begun in the group as it was.
-        if (chatId !== firstId) await this.moved(firstId, chatId);
-        return;
       } catch (error) {
         if (error instanceof Refused && error.migratedTo !== undefined && attempt === 1) {
           chatId = error.migratedTo;
           await this.moved(firstId, chatId);
-        } else if (!(await this.#pause(error, chatId, attempt))) {
+        } else if (!this.#pause(error, chatId, attempt)) {
           throw this.#sendFailure(error, signal);
         }
       }
     }
+    try {
+      await this.#accepted(messageId, sent);
+      // The record of this message was begun in the group as it was.
+      if (chatId !== firstId) await this.moved(firstId, chatId);
+    } catch (error) {
+      throw lost(error);
+    }
+  }
+
+  async #accepted(messageId: string, { chat, message_id: number }: Message): Promise<void> {
+    const { instanceId, reports } = this.#options;
+    const networkId = networkIdOf(chat.id, number);
+    await reports.statusChanged(instanceId, messageId, 'SERVER_ACK', { networkId });
   }
 
   /** A group is now a supergroup with an id of its own. */
@@ -140,7 +149,7 @@ export class Outgoing {
   }
 
   /** Notes how long the chat takes nothing. @returns whether the send can wait for that */
-  async #pause(error: unknown, chatId: number, attempt: number): Promise<boolean> {
+  #pause(error: unknown, chatId: number, attempt: number): boolean {
     if (!(error instanceof Refused) || error.code !== 429) return false;
     const seconds = error.retryAfterSeconds ?? 1;
     this.#pauses.set(chatId, performance.now() + seconds * 1000);
@@ -165,12 +174,7 @@ export class Outgoing {
 
   #sendFailure(error: unknown, signal: AbortSignal): unknown {
     const isLost = error instanceof NoAnswer ? error.maybeSent : signal.aborted;
-    if (!isLost) return this.#failure('number', error);
-    return new GatewayError(
-      'timeout',
-      'the answer of Telegram was lost, so whether the message arrived is not known; it is not sent again',
-      { cause: error },
-    );
+    return isLost ? lost(error) : this.#failure('number', error);
   }
 
   #failure(field: string, error: unknown): unknown {
@@ -202,6 +206,14 @@ export class Outgoing {
     requireShort(marked.text, longest);
     return marked;
   }
+}
+
+function lost(cause: unknown): GatewayError {
+  return new GatewayError(
+    'timeout',
+    'the answer of Telegram was lost, so whether the message arrived is not known; it is not sent again',
+    { cause },
+  );
 }
 
 function requireShort(text: string, longest: number): void {

@@ -90,6 +90,8 @@ export class FakeBotApi {
   /** Requests that are none of the Bot API; a test expects this to be empty. */
   readonly faults: string[] = [];
   readonly mishaps: Mishap[] = [];
+  /** Called when a request to send has arrived. */
+  onArrived: (() => void) | undefined;
   /** Called when a send has had its effect, before it is answered. */
   onSent: ((message: FakeMessage) => Promise<void> | void) | undefined;
   /** With --local: files are named by their absolute path in this folder. */
@@ -120,6 +122,11 @@ export class FakeBotApi {
 
   get token(): string {
     return this.#token;
+  }
+
+  /** The part of the token that nobody may see. */
+  get secret(): string {
+    return this.#token.slice(this.#token.indexOf(':') + 1);
   }
 
   async listen(): Promise<void> {
@@ -230,6 +237,7 @@ export class FakeBotApi {
       throw new ApiError(400, `Bad Request: the fake does not take this: ${parsed.error.message}`);
     }
     this.requests.push({ method, parameters: parsed.data, atMs: performance.now() });
+    if (method === 'sendVoice' || method === 'sendMessage') this.onArrived?.();
     const mishap = this.#mishap(method);
     if (mishap?.refuse) {
       const { code, description, parameters } = mishap.refuse;

@@ -3,9 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fetch } from 'soundpost-testing/http';
 import { until } from 'soundpost-testing/until';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { decrypted } from '../decrypted.ts';
-import { startTestGateway } from '../gateway-fixture.ts';
 import { ada, createBot, startTelegram, type TelegramUnderTest, untilState } from './telegram-fixture.ts';
 
 let net: TelegramUnderTest;
@@ -17,6 +16,9 @@ beforeAll(async () => {
 
 afterAll(async () => {
   expect(net.api.faults).toEqual([]);
+  // The token is part of every address that the gateway calls.
+  expect(net.logged.length).toBeGreaterThan(0);
+  expect(net.logged.filter((line) => line.includes(net.api.secret))).toEqual([]);
   await net.close();
 });
 
@@ -129,24 +131,19 @@ describe('the connection', () => {
   });
 });
 
-describe('a webhook', () => {
-  it('is set where the gateway has a public https address, and only Telegram may post to it', async () => {
-    await net.gateway.close();
-    const gateway = await startTestGateway({ ...net.setting(), publicUrl: 'https://gateway.example' });
-    try {
-      await gateway.call('GET', '/instance/connect/bot');
-      await until('the webhook is set', () => net.api.webhook);
-      expect(net.api.webhook).toMatchObject({ max_connections: 1 });
-      net.api.say(net.adasChat, ada, { text: 'by webhook' });
-      expect(await net.api.post(gateway.url, 'a-guess')).toBe(403);
-      expect(await net.api.post(gateway.url)).toBe(200);
-      expect(net.api.pending).toBe(0);
-      const { body } = await gateway.call('POST', '/chat/findChats/bot', { where: { remoteJid: '501' } });
-      expect(body[0].lastMessage.message).toEqual({ conversation: 'by webhook' });
-      await gateway.call('DELETE', '/instance/logout/bot');
-      expect(net.api.webhook).toBeUndefined();
-    } finally {
-      await gateway.close();
-    }
-  });
+it('is a webhook where the gateway has a public https address, and only Telegram may post to it', async () => {
+  const open = await startTelegram({ publicUrl: 'https://gateway.example' });
+  onTestFinished(() => open.close());
+  const { api, gateway, adasChat } = open;
+  await createBot(open);
+  expect(api.webhook).toMatchObject({ max_connections: 1 });
+  api.say(adasChat, ada, { text: 'by webhook' });
+  expect(await api.post(gateway.url, 'a-guess')).toBe(403);
+  expect(await api.post(gateway.url)).toBe(200);
+  expect(api.pending).toBe(0);
+  const { body } = await gateway.call('POST', '/chat/findChats/bot', { where: { remoteJid: '501' } });
+  expect(body[0].lastMessage.message).toEqual({ conversation: 'by webhook' });
+  await gateway.call('DELETE', '/instance/logout/bot');
+  expect(api.webhook).toBeUndefined();
+  expect(api.faults).toEqual([]);
 });

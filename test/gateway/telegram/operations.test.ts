@@ -16,6 +16,9 @@ beforeEach(() => {
 
 afterAll(async () => {
   expect(net.api.faults).toEqual([]);
+  // The token is part of every address that the gateway calls.
+  expect(net.logged.length).toBeGreaterThan(0);
+  expect(net.logged.filter((line) => line.includes(net.api.secret))).toEqual([]);
   await net.close();
 });
 

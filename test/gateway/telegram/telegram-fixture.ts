@@ -29,6 +29,8 @@ export interface TelegramUnderTest {
   readonly adasChat: FakeChat;
   readonly family: FakeChat;
   readonly events: readonly FeedEvent[];
+  /** All that the gateway has logged. */
+  readonly logged: readonly string[];
   setting(): GatewaySetting;
   /** Sends the note by multipart; further fields go along. */
   voice(
@@ -45,7 +47,9 @@ export async function startTelegram(more: Partial<GatewaySetting> = {}): Promise
   const [redis, folder, api] = await Promise.all([startTestRedis(), makeFolder(), startFakeBotApi()]);
   await makeTone(join(folder.path, 'note.ogg'), 1);
   const note = await readFile(join(folder.path, 'note.ogg'));
+  const logged: string[] = [];
   const setting = (): GatewaySetting => ({
+    log: { write: (line) => void logged.push(line) },
     ...{ redisUrl: redis.url, dataDir: folder.path, telegramUrl: api.url, outboundAllow: api.allow },
     ...more,
   });
@@ -53,7 +57,7 @@ export async function startTelegram(more: Partial<GatewaySetting> = {}): Promise
   const events: FeedEvent[] = [];
   const stopFeed = await followFeed(gateway.url, (event) => events.push(event));
   return {
-    ...{ api, gateway, redis, folder: folder.path, note, events, setting },
+    ...{ api, gateway, redis, folder: folder.path, note, events, logged, setting },
     adasChat: api.person(ada.id, ada.first_name),
     family: api.group(-4001, 'Family', {
       administrators: [
@@ -80,8 +84,12 @@ export async function startTelegram(more: Partial<GatewaySetting> = {}): Promise
   };
 }
 
+interface Bot {
+  readonly gateway: Pick<TestGateway, 'call'>;
+}
+
 /** Creates the instance `bot`. @returns once it is open */
-export async function createBot({ api, gateway }: Pick<TelegramUnderTest, 'api' | 'gateway'>, name = 'bot') {
+export async function createBot({ api, gateway }: Bot & { api: FakeBotApi }, name = 'bot'): Promise<Answer> {
   const created = await gateway.call('POST', '/instance/create', {
     instanceName: name,
     transport: 'telegram',
@@ -91,8 +99,9 @@ export async function createBot({ api, gateway }: Pick<TelegramUnderTest, 'api' 
   return created;
 }
 
-export const untilState = ({ gateway }: Pick<TelegramUnderTest, 'gateway'>, wanted: string, name = 'bot') =>
-  until(`${name} is ${wanted}`, async () => {
+export function untilState({ gateway }: Bot, wanted: string, name = 'bot'): Promise<{ reason?: string }> {
+  return until(`${name} is ${wanted}`, async () => {
     const { body } = await gateway.call('GET', `/instance/connectionState/${name}`);
     return body.instance?.state === wanted && body.instance;
   });
+}
