@@ -7,6 +7,7 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/base/package.json ./packages/base/
 COPY packages/chat/package.json ./packages/chat/
+COPY packages/chat-telegram/package.json ./packages/chat-telegram/
 COPY packages/chat-whatsapp/package.json ./packages/chat-whatsapp/
 COPY packages/chat-whatsapp-cloud/package.json ./packages/chat-whatsapp-cloud/
 COPY packages/chat-xmpp/package.json ./packages/chat-xmpp/

@@ -24,6 +24,7 @@ const sections: readonly Section[] = [
       'docs/how-to/webhooks.md',
       'docs/how-to/destinations.md',
       'docs/how-to/voice-messages-xmpp.md',
+      'docs/telegram.md',
       'docs/how-to/other-gateway.md',
       'docs/how-to/transcripts.md',
       'docs/how-to/production-compose.md',

@@ -165,7 +165,14 @@ function transportsOf(
       version: options.whatsappVersion,
     });
   });
-  return [loopback, xmpp, whatsappCloud, whatsapp];
+  const telegram = onDemand('telegram', async () => {
+    const { createTelegramTransport } = await import('soundpost-chat-telegram/telegram-transport');
+    return createTelegramTransport({
+      ...{ redis, outbound, workspaces, lease, log, logger, publicUrl },
+      apiUrl: options.telegramUrl,
+    });
+  });
+  return [loopback, xmpp, telegram, whatsappCloud, whatsapp];
 }
 
 /** Gives a new gateway its first instance, so that it can send without setup. */

@@ -32,6 +32,10 @@ export interface GatewaySetting {
   readonly redisUrl: string;
   /** Folder of storage and workspaces. */
   readonly dataDir: string;
+  /** Default: the server's own address. */
+  readonly publicUrl?: string;
+  /** Base of the Bot API. */
+  readonly telegramUrl?: string;
   /** `host:port` rules for audio URLs. */
   readonly outboundAllow?: string;
   readonly events?: GatewayOptions['events'];
@@ -44,11 +48,13 @@ export interface GatewaySetting {
   readonly trustProxy?: number;
   readonly election?: GatewayOptions['election'];
   readonly graphUrl?: string;
+  /** Gets every line of the log, of all levels. */
+  readonly log?: { write(line: string): void };
 }
 
 export async function gatewayOptions(setting: GatewaySetting): Promise<GatewayOptions> {
   const { redisUrl, dataDir, outboundAllow, events, port } = setting;
-  const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
+  const logger = createLogger(setting.log ? 'trace' : (process.env.TEST_LOG_LEVEL ?? 'silent'), setting.log);
   const storage = createFileStorage({ root: join(dataDir, 'storage') });
   const probes = new Probes(logger);
   // Asked when something has failed; its timer holds nobody up.
@@ -56,7 +62,8 @@ export async function gatewayOptions(setting: GatewaySetting): Promise<GatewayOp
   return {
     host: '127.0.0.1',
     port: port ?? 0,
-    publicUrl: undefined,
+    publicUrl: setting.publicUrl,
+    ...(setting.telegramUrl === undefined ? {} : { telegramUrl: setting.telegramUrl }),
     brands: ['Messenger', 'WhatsApp'],
     apiKey: API_KEY,
     keyPepper: PEPPER,

@@ -8,6 +8,7 @@ import { mutants } from './mutants-drawn.ts';
 import { outboundFaults } from './outbound.ts';
 import { queueFaults } from './queue.ts';
 import { securityFaults } from './security.ts';
+import { telegramFaults } from './telegram.ts';
 import { uploadFaults } from './uploads.ts';
 import { webhookFaults } from './webhooks.ts';
 
@@ -19,6 +20,7 @@ export const faults: readonly Fault[] = [
   ...outboundFaults,
   ...webhookFaults,
   ...gatewayFaults,
+  ...telegramFaults,
   ...securityFaults,
   ...clientFaults,
   ...mutants,

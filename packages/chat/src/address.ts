@@ -14,6 +14,8 @@ export interface Address {
 const FOREIGN_PERSON_SUFFIXES = new Set(['s.whatsapp.net', 'c.us']);
 const FOREIGN_GROUP_SUFFIX = 'g.us';
 
+/** The name of a public group or channel on Telegram; no other network has such names. */
+const PUBLIC_NAME = /^@\w+$/;
 const BARE_NUMBER = /^[+\d() -]+$/;
 // The device part of multi-device JIDs (`number:device@suffix`) does not change the recipient.
 const JID = /^([^@\s/:]+)(?::\d+)?@([A-Za-z0-9.-]+)$/;
@@ -30,6 +32,8 @@ export function parseAddress(text: string, field: string): Address {
       suffix: jid[2].toLowerCase(),
     };
   }
+  // No network has this suffix, so that only Telegram, which reads the text, finds it.
+  if (PUBLIC_NAME.test(trimmed)) return { text: trimmed, digits: '', suffix: '' };
   const digits = trimmed.replace(/\D/g, '');
   if (!BARE_NUMBER.test(trimmed) || digits === '') {
     throw new GatewayError('bad_request', `${field}: must be a phone number with country code, or a JID`);
@@ -65,5 +69,7 @@ export function meansJid(text: string, jid: string, isGroup: boolean): boolean {
     return false;
   }
   const kind = isGroup ? 'group' : 'person';
-  return address.digits === local && mayMean(address, kind, { person: suffix, group: suffix });
+  // Telegram's ids keep their sign.
+  const number = `${/^\s*-/.test(text) ? '-' : ''}${address.digits}`;
+  return number === local && mayMean(address, kind, { person: suffix, group: suffix });
 }

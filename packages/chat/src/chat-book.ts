@@ -75,6 +75,11 @@ export class ChatBook {
       .toSorted((a, b) => a.name.localeCompare(b.name) || a.jid.localeCompare(b.jid));
   }
 
+  /** The instance is no longer in the chat. */
+  async forget(jid: string): Promise<void> {
+    await this.#redis.multi().srem(this.#all, jid).unlink(this.#key(jid)).exec();
+  }
+
   /** Removes it with its instance. */
   async erase(): Promise<void> {
     const jids = await this.#redis.smembers(this.#all);

@@ -35,6 +35,7 @@ const STATUS_RANK: Readonly<Record<MessageStatus, number>> = {
 const settleScript = loadScript(new URL('./lua/message-settle.lua', import.meta.url));
 const intendScript = loadScript(new URL('./lua/message-intend.lua', import.meta.url));
 const markScript = loadScript(new URL('./lua/message-mark.lua', import.meta.url));
+const moveScript = loadScript(new URL('./lua/chat-move.lua', import.meta.url));
 const editScript = loadScript(new URL('./lua/message-edit.lua', import.meta.url));
 
 /** `history` is from the archive: neither unread nor reported. */
@@ -153,6 +154,15 @@ export class MessageLog {
 
   async markRead(instanceId: string, chatJid: string): Promise<void> {
     await this.#redis.hdel(unreadKey(instanceId), chatJid);
+  }
+
+  /** A group has a new id: its messages are listed under that. Their keys stay as they are. */
+  async moveChat(instanceId: string, from: string, to: string): Promise<void> {
+    await moveScript.run(
+      this.#redis,
+      [chatKey(instanceId, from), chatKey(instanceId, to), chatsKey(instanceId), unreadKey(instanceId)],
+      [from, to],
+    );
   }
 
   async forget(instanceId: string): Promise<void> {

@@ -73,7 +73,7 @@ export const DOCUMENTED_TYPE = 'x-documented-type';
 
 /** Digits of a phone number, with or without `+ ( ) - space`, or a JID; integers too. */
 export const Recipient = z
-  .union([z.string(), z.int().nonnegative()], 'must be a phone number or a JID')
+  .union([z.string(), z.int()], 'must be a phone number or a JID')
   .transform(String)
   .pipe(z.string().trim().min(1, 'must not be empty').max(128))
   .meta({

@@ -38,7 +38,7 @@ export const VoiceMessageRequest = z.strictObject({
     .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be the name or id of a gateway instance')
     .meta({ description: 'Name or id of the gateway instance that sends', example: 'support' }),
   number: z
-    .union([z.string(), z.int().nonnegative()])
+    .union([z.string(), z.int()])
     .transform(String)
     .pipe(z.string().min(1).max(128))
     .meta({ description: 'Recipient number with country code, or a JID', example: '+12025550123' }),

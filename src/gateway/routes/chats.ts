@@ -171,7 +171,7 @@ function sendPresence({ sessions, answersAsPublic, closing, logger }: GatewaySer
         description: 'Shown',
         ...(answersAsPublic ? { body: PublicPresenceAnswer } : {}),
       },
-      errors: ['unknown_recipient', 'network_refused', 'not_connected'],
+      errors: ['unknown_recipient', 'unsupported', 'network_refused', 'not_connected'],
     },
     body: SendPresenceRequest,
     async run({ instance, body: { number, presence, delayMs } }) {
