@@ -14,6 +14,7 @@ import { docsRoutes } from './routes/docs.ts';
 import { groupRoutes } from './routes/groups.ts';
 import { live, ready } from './routes/health.ts';
 import { instanceRoutes } from './routes/instances.ts';
+import { publicSignIn, welcome } from './routes/public-sign-in.ts';
 import { media } from './routes/media.ts';
 import { sendAudioRoutes, sendTextRoutes } from './routes/send.ts';
 import { settingsRoutes } from './routes/settings.ts';
@@ -30,11 +31,12 @@ export function keyedRoutes(services: GatewayServices): Route[] {
     ...groupRoutes(services),
     ...instanceRoutes(services),
     ...webhookRoutes(services),
+    ...(services.answersAsPublic ? [publicSignIn] : []),
   ];
 }
 
 export function createApp(services: GatewayServices): Express {
-  const { access, probes, storage, sandbox, trustProxy, publicUrl, corsOrigins } = services;
+  const { access, probes, storage, sandbox, trustProxy, publicUrl, corsOrigins, answersAsPublic } = services;
   const { redis, audit, logger, observer } = services;
   const routes = keyedRoutes(services);
   const app = application(trustProxy);
@@ -51,14 +53,16 @@ export function createApp(services: GatewayServices): Express {
   app.get('/health/ready', ready({ redis, probes, sandbox, serves: true }));
   app.route('/media/:file').get(media(storage)).all(otherMethods('GET, HEAD'));
   app.use(docsRoutes(routes, publicUrl));
+  const fromElsewhere = gatewayFromElsewhere(corsOrigins);
   // The address that `serve` prints, opened in a browser.
-  app.get('/', (_request, response) => response.redirect('docs'));
+  if (answersAsPublic) app.get('/', fromElsewhere, welcome(publicUrl));
+  else app.get('/', (_request, response) => response.redirect('docs'));
   app.route('/i/:code').get(openInvitation).all(otherMethods('GET, HEAD'));
   app.use('/inbox/api', inboxRoutes(services));
   app.use('/inbox', inboxPage());
 
   // Before the key: a browser's preflight has none.
-  app.use(gatewayFromElsewhere(corsOrigins));
+  app.use(fromElsewhere);
   app.use(access.requireKey);
   mount(app, routes, {
     async handle(route, request, response) {

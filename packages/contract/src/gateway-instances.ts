@@ -138,8 +138,9 @@ export const CreateInstanceRequest = SetSettingsRequest.extend({
     }),
   token: z
     .string()
-    .regex(/^[\x21-\x7e]{16,128}$/, 'must be 16 to 128 visible characters')
-    .nullish(),
+    .regex(/^([\x21-\x7e]{16,128})?$/, 'must be 16 to 128 visible characters')
+    .nullish()
+    .meta({ description: 'Empty or left out: one is made' }),
   connection: XmppConnection.nullish(),
 }).transform(({ integration, ...request }, context) => {
   const transport = request.transport ?? (integration ? 'whatsapp' : 'loopback');
