@@ -1,9 +1,10 @@
 -- Settles a message and moves its status forward, never back, with the events of both.
 -- KEYS: message, chat, chats, unread, events
 -- ARGV: rank, status, atMs, messageId, chatJid, arrival, instanceId, upsertEvent, updateEvent,
---   streamLength, oldestMs, sendEvent (empty: another device sent it)
+--   streamLength, oldestMs, sendEvent
 -- Returns: 1 when the status moved, otherwise 0
 -- A receipt may arrive before the network's own acknowledgement, so any status settles the message.
+-- `sendEvent` is empty for a message that the gateway did not send.
 local message, chat, chats, unread, events = unpack(KEYS)
 local rank, word, at, id, jid, kind = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local instanceId, upsert, update, length, oldest = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
