@@ -18,6 +18,7 @@ import {
   type Webhook,
 } from '../../followups/post-webhook.ts';
 import type { MediaStore } from '../media-store.ts';
+import { OutgoingOrder } from '../outgoing.ts';
 import { publicEvent } from './public-events.ts';
 import { addressOf, type Webhooks } from './webhooks.ts';
 
@@ -75,7 +76,8 @@ interface InstanceKindOptions {
 /** An instance's events are first attempted in order; a failed one comes later. */
 export function instanceKind(options: InstanceKindOptions): EventKind {
   const { webhooks, media, publicUrl, post, scheduleSeconds, logSeconds, logger, observer } = options;
-  const withMedia = atATime(MEDIA_AT_A_TIME);
+  /** 16 MiB are 60 MiB on their way, so an instance posts its media one after the other. */
+  const order = new OutgoingOrder();
   return {
     payload: EventDelivery,
     async prepare({ deliveryId: id, instanceId, event, envelope }) {
@@ -96,11 +98,14 @@ export function instanceKind(options: InstanceKindOptions): EventKind {
           ...(observer && { observed: { as: 'instance', observer } }),
         });
       if (audio === undefined) return trying(webhook.body);
-      return withMedia(async () => {
-        signal.throwIfAborted();
+      const turn = order.join(instanceId);
+      try {
+        await turn.come(signal);
         const plain = await media.plain(audio, MAX_EVENT_MEDIA_BYTES);
-        return trying(plain === undefined ? webhook.body : bodyWith(webhook.body, plain));
-      });
+        return await trying(plain === undefined ? webhook.body : bodyWith(webhook.body, plain));
+      } finally {
+        turn.leave();
+      }
     },
     schedule: scheduled(scheduleSeconds),
     lane: (data) => ({ name: data.instanceId, order: orderOf(data), until: 'first try' }),
@@ -112,9 +117,6 @@ export function instanceKind(options: InstanceKindOptions): EventKind {
   };
 }
 
-/** Posts with media in memory: 16 MiB are about 60 MiB of body on its way. */
-const MEDIA_AT_A_TIME = 4;
-
 function audioIn({ event, data }: NamedGatewayEvent): AudioMessage | undefined {
   const hasMedia = event === 'messages.upsert' || event === 'send.message';
   return hasMedia && 'audioMessage' in data.message ? data.message.audioMessage : undefined;
@@ -125,23 +127,6 @@ function bodyWith(body: string, plain: Buffer): string {
   const told = JSON.parse(body);
   told.data.message.base64 = plain.toString('base64');
   return JSON.stringify(told);
-}
-
-/** Runs work given to it, so much of it at a time, in the order in which it came. */
-function atATime(most: number) {
-  const waiting: (() => void)[] = [];
-  let free = most;
-  return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (free > 0) free -= 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) free += 1;
-      else next();
-    }
-  };
 }
 
 export interface RelayTarget {
