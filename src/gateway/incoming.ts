@@ -284,10 +284,7 @@ export class Incoming implements TransportReports {
   async #announce<Name extends GatewayEventName>(
     instanceId: string,
     event: Name,
-    data: (
-      ownJid: string,
-      instance: Instance,
-    ) => GatewayEventData[Name] | Promise<GatewayEventData[Name]>,
+    data: (ownJid: string, instance: Instance) => GatewayEventData[Name] | Promise<GatewayEventData[Name]>,
   ): Promise<void> {
     const { redis, instances, sessions } = this.#options;
     const instance = await instances.find(instanceId);

@@ -56,7 +56,8 @@ afterAll(async () => {
   await folder.remove();
 });
 beforeEach(async () => {
-  instance = `office-${(count += 1)}`;
+  count += 1;
+  instance = `office-${count}`;
   const { body } = await gateway.call('POST', '/instance/create', { instanceName: instance });
   instanceId = body.instance.instanceId;
 });
@@ -86,7 +87,10 @@ function call(path: string, body: object): () => Promise<void> {
 /** Resolves once so many sends of the instance have a place in its minute: one that is dropped gives its own back. */
 async function taken(wanted: number): Promise<string> {
   const find = async (): Promise<string> => (await client.keys(`*send-slots*${instanceId}*`))[0] ?? 'none';
-  await eventually(async () => client.zcard(await find()), (found) => found === wanted);
+  await eventually(
+    async () => client.zcard(await find()),
+    (found) => found === wanted,
+  );
   return find();
 }
 
@@ -185,6 +189,9 @@ it('the hook of the extraction service, whose next try is the only note', async 
   await taken(1);
   await first();
   // Until the gateway has noticed, its key is that of a request in progress.
-  const sent = await eventually(() => tryOnce(), ({ kind }) => kind === 'sent');
+  const sent = await eventually(
+    () => tryOnce(),
+    ({ kind }) => kind === 'sent',
+  );
   expect(await idsIn(ada.jid)).toEqual([sent.kind === 'sent' && sent.key.id]);
 });

@@ -40,9 +40,7 @@ const FIELDS = {
   'messages.update': [
     ...['messageId', 'keyId', 'remoteJid', 'fromMe', 'participant', 'status', 'pollUpdates', 'instanceId'],
   ],
-  'connection.update': [
-    ...['instance', 'state', 'statusReason', 'wuid', 'profileName', 'profilePictureUrl'],
-  ],
+  'connection.update': [...['instance', 'state', 'statusReason', 'wuid', 'profileName', 'profilePictureUrl']],
   'qrcode.updated': ['qrcode.instance', 'qrcode.pairingCode', 'qrcode.code', 'qrcode.base64'],
   'group-participants.update': [
     ...['id', 'author', 'participants', 'action', 'participantsData.0.jid', 'participantsData.0.phoneNumber'],
@@ -83,7 +81,13 @@ beforeAll(async () => {
     answersAsPublic: true,
   });
   for (const instanceName of ['one', 'two']) {
-    const webhook = { enabled: true, url: `${base}/${instanceName}`, byEvents: false, base64: false, events: [] };
+    const webhook = {
+      enabled: true,
+      url: `${base}/${instanceName}`,
+      byEvents: false,
+      base64: false,
+      events: [],
+    };
     await gateway.call('POST', '/instance/create', { instanceName, webhook });
   }
 });
@@ -204,10 +208,17 @@ describe('a group of two instances', () => {
       told
         .filter(({ envelope }) => envelope.event === 'messages.update' && envelope.data.keyId === answerId)
         .map(({ envelope }) => envelope.data.status);
-    await posted('two', 'messages.update', (data) => data.keyId === answerId && data.status === 'DELIVERY_ACK');
+    await posted(
+      'two',
+      'messages.update',
+      (data) => data.keyId === answerId && data.status === 'DELIVERY_ACK',
+    );
     const key = { remoteJid: group, fromMe: true, id: answerId };
     await gateway.call('POST', '/chat/updateMessage/two', { number: group, text: 'They do.', key });
-    const { body: later } = await gateway.call('POST', '/message/sendText/two', { number: group, text: 'Later.' });
+    const { body: later } = await gateway.call('POST', '/message/sendText/two', {
+      number: group,
+      text: 'Later.',
+    });
     await posted('two', 'messages.update', ({ keyId }) => keyId === later.key.id);
     expect(statuses()).toEqual(['SERVER_ACK', 'DELIVERY_ACK']);
   });
@@ -228,7 +239,10 @@ describe('a group of two instances', () => {
 it('a voice message is an audioMessage, and without quote and mentions has no contextInfo', async () => {
   await makeTone(join(folder.path, 'tone.ogg'), 1);
   const audio = (await readFile(join(folder.path, 'tone.ogg'))).toString('base64');
-  const { body } = await gateway.call('POST', '/message/sendWhatsAppAudio/one', { number: ada.number, audio });
+  const { body } = await gateway.call('POST', '/message/sendWhatsAppAudio/one', {
+    number: ada.number,
+    audio,
+  });
   const { data } = await posted('one', 'send.message', ({ key }) => key.id === body.key.id);
   expect(data).toMatchObject({ messageType: 'audioMessage', message: body.message });
   expect(data).not.toHaveProperty('contextInfo');
@@ -285,7 +299,12 @@ describe('qrcode.updated', () => {
     const envelope = await posted('one', 'qrcode.updated');
     expectWhole(envelope, 'qrcode.updated', 'one');
     expect(envelope.data).toEqual({
-      qrcode: { instance: 'one', pairingCode: 'ABCD-1234', code: '2@x', base64: 'data:image/png;base64,AA==' },
+      qrcode: {
+        instance: 'one',
+        pairingCode: 'ABCD-1234',
+        code: '2@x',
+        base64: 'data:image/png;base64,AA==',
+      },
     });
   });
 

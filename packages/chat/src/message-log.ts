@@ -12,8 +12,8 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import { ofItsType, readText, readValue, unlessUnreadable, withEdition } from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
-import { EVENT_STREAM, EVENT_STREAM_LENGTH, envelope } from './event-stream.ts';
 import { mentionedJid } from './address.ts';
+import { EVENT_STREAM, EVENT_STREAM_LENGTH, envelope } from './event-stream.ts';
 import { gatewayKey } from './redis-keys.ts';
 import type { Chat } from './transport.ts';
 

@@ -128,9 +128,7 @@ export const MessageRecordAnswer = z.object({
     .meta({ description: 'Who wrote it; null for an own message', example: null }),
   message: MessageContent,
   contextInfo: ContextInfo.optional().meta({ description: 'Absent without a quote and mentions' }),
-  messageType: z
-    .string()
-    .meta({ description: 'Name of the field of `message`', example: 'audioMessage' }),
+  messageType: z.string().meta({ description: 'Name of the field of `message`', example: 'audioMessage' }),
   messageTimestamp: z.string().meta({ example: '1795000000' }),
   status: MessageStatus,
 });

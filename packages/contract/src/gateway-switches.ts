@@ -32,13 +32,17 @@ const ofWebhookHeaders: readonly Switch[] = [
   { name: /^jwt_key$/i, remedy: 'no token is made of it; the signature of an event proves its sender' },
 ];
 
-/** What a request may ask for in vain: a sentence for each switch that is on. @param body as sent */
+type Fault = (body: unknown) => string[];
+
+const webhook: Fault = (body) =>
+  faults(at(at(body, 'webhook'), 'headers'), ofWebhookHeaders, 'webhook.headers.');
+
+/** What a request may ask for in vain: a sentence for each switch that is on in its body. */
 export const foreignSwitches = {
-  instance: (body: unknown) => [...faults(body, ofInstances), ...foreignSwitches.webhook(body)],
+  instance: (body: unknown) => [...faults(body, ofInstances), ...webhook(body)],
   settings: (body: unknown) => faults(body, ofSettings),
-  webhook: (body: unknown) =>
-    faults(at(at(body, 'webhook'), 'headers'), ofWebhookHeaders, 'webhook.headers.'),
-} as const satisfies Record<string, (body: unknown) => string[]>;
+  webhook,
+} as const satisfies Record<string, Fault>;
 
 function faults(body: unknown, switches: readonly Switch[], path = ''): string[] {
   if (typeof body !== 'object' || body === null) return [];

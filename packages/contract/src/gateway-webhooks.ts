@@ -1,9 +1,14 @@
 /** Where an instance's events go (decisions B "Instances"): `POST /webhook/set/{instance}`. */
 import { z } from 'zod';
 import { DeliveryProgress } from './deliveries.ts';
-import { type GatewayEventName, gatewayEventNames } from './gateway-events.ts';
 import { DOCUMENTED_TYPE, Flag, Recipient } from './gateway.ts';
-import { CreateInstanceAnswer, CreateInstanceRequest, NameAnswer, PairingAnswer } from './gateway-instances.ts';
+import { type GatewayEventName, gatewayEventNames } from './gateway-events.ts';
+import {
+  CreateInstanceAnswer,
+  CreateInstanceRequest,
+  NameAnswer,
+  PairingAnswer,
+} from './gateway-instances.ts';
 import { CONNECTION_HEADERS, headerFields } from './request-headers.ts';
 
 const Headers = headerFields({
@@ -111,10 +116,13 @@ export const MakeInstanceRequest = CreateInstanceRequest.and(
       description: 'Connect it now, and answer what to pair it with, where its network pairs',
     }),
     // Public clients send an empty one.
-    number: z.union([z.literal('').transform(() => undefined), Recipient]).nullish().meta({
-      [DOCUMENTED_TYPE]: 'string',
-      description: 'With qrcode: number of the phone, to get a code that can be typed on it',
-    }),
+    number: z
+      .union([z.literal('').transform(() => undefined), Recipient])
+      .nullish()
+      .meta({
+        [DOCUMENTED_TYPE]: 'string',
+        description: 'With qrcode: number of the phone, to get a code that can be typed on it',
+      }),
   }),
 );
 

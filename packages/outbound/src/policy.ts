@@ -50,8 +50,7 @@ function parseUrl(raw: string, base: URL | undefined): URL {
   if (/[\s\p{Cc}]/u.test(raw)) throw tooOdd('white space or control characters in the URL');
   const url = URL.parse(raw, base?.href);
   if (url === null) throw tooOdd('not a URL');
-  if (url.protocol !== 'http:' && url.protocol !== 'https:')
-    throw tooOdd(`scheme ${url.protocol}`);
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') throw tooOdd(`scheme ${url.protocol}`);
   if (url.username !== '' || url.password !== '') throw tooOdd('credentials in the URL');
   return url;
 }

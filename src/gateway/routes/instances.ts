@@ -3,7 +3,6 @@
 import { parseAddress } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';
 import type { Pairing } from 'soundpost-chat/transport';
-import { GatewayError } from 'soundpost-contract/gateway-errors';
 import {
   type ConnectionState,
   ConnectionStateAnswer,

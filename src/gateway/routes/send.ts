@@ -145,7 +145,8 @@ export function sendTextRoutes(services: GatewayServices): Route[] {
           const answer = await answerOnce(
             { request, response, instance, services },
             fingerprint,
-            (idempotencyKey) => services.sender.text({ instance, fields, content, idempotencyKey, turn, gone }),
+            (idempotencyKey) =>
+              services.sender.text({ instance, fields, content, idempotencyKey, turn, gone }),
           );
           response.status(201).json(answer);
         } finally {

@@ -11,8 +11,8 @@ import {
   SetSettingsRequest,
   settingsAnswer,
 } from 'soundpost-contract/gateway-instances';
-import { foreignSwitches } from 'soundpost-contract/gateway-switches';
 import { PrivacySettings } from 'soundpost-contract/gateway-operations';
+import { foreignSwitches } from 'soundpost-contract/gateway-switches';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 

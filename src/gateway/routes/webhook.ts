@@ -17,12 +17,7 @@ import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 import { addressOf } from '../webhooks/webhooks.ts';
 
-export function webhookRoutes({
-  webhooks,
-  deliveries,
-  outbound,
-  answersAsPublic,
-}: GatewayServices): Route[] {
+export function webhookRoutes({ webhooks, deliveries, outbound, answersAsPublic }: GatewayServices): Route[] {
   return [
     route({
       method: 'post',

@@ -17,8 +17,8 @@ import {
   EventDelivery,
   eventDelivery,
   instanceKind,
-  type ReadyEvent,
   RELAY_TRIES,
+  type ReadyEvent,
   type RelayTarget,
   relayKind,
 } from './event-kinds.ts';
