@@ -126,7 +126,8 @@ it('during the delay', async () => {
   await hangUp();
   // The chat no longer shows it, and nobody waits for the rest of the delay.
   await shown(ada.jid, 'paused');
-  expect(await idsIn(ada.jid)).toEqual([await sendAgain(ada.number)]);
+  const again = await sendAgain(ada.number);
+  expect(await idsIn(ada.jid)).toEqual([again]);
 });
 
 it('in the queue, behind another message', async () => {
@@ -140,7 +141,8 @@ it('in the queue, behind another message', async () => {
   const again = sendAgain(hedy.number);
   await taken(2);
   await first();
-  expect(await idsIn(hedy.jid)).toEqual([await again]);
+  const id = await again;
+  expect(await idsIn(hedy.jid)).toEqual([id]);
   expect(await idsIn(ada.jid)).toEqual([]);
 });
 
@@ -151,7 +153,8 @@ it('in the slot that the rate gave it, which others get back', async () => {
   await hangUp();
   // A minute later there is room.
   await client.del(await taken(3));
-  expect(await idsIn(hedy.jid)).toEqual([await sendAgain(hedy.number)]);
+  const again = await sendAgain(hedy.number);
+  expect(await idsIn(hedy.jid)).toEqual([again]);
 });
 
 it('a text, and an invitation', async () => {
@@ -168,7 +171,8 @@ it('a text, and an invitation', async () => {
   await taken(1);
   await first();
   await taken(0);
-  expect(await idsIn(hedy.jid)).toEqual([await sendAgain(hedy.number)]);
+  const again = await sendAgain(hedy.number);
+  expect(await idsIn(hedy.jid)).toEqual([again]);
 });
 
 it('the hook of the extraction service, whose next try is the only note', async () => {

@@ -164,14 +164,14 @@ describe('a group of two instances', () => {
   });
 
   it.each([
-    ['messages.upsert', 'one', false, 'DELIVERY_ACK', () => 'two'],
-    ['send.message', 'two', true, 'PENDING', () => 'Você'],
+    ['messages.upsert', 'one', false, 'DELIVERY_ACK', 'two'],
+    ['send.message', 'two', true, 'PENDING', 'Você'],
   ] as const)('%s has its author, quote and mentions', async (event, instance, fromMe, status, name) => {
     const envelope = await posted(instance, event, ({ key }) => key.id === answerId);
     expectWhole(envelope, event, instance);
     expect(envelope.data).toEqual({
       key: { remoteJid: group, fromMe, id: answerId, participant: other },
-      pushName: name(),
+      pushName: name,
       status,
       message: { conversation: 'We do, @Ada.' },
       contextInfo: {
