@@ -107,7 +107,8 @@ function wire(options: ActiveOptions) {
   const webhooks = new Webhooks(redis, sealer);
   const scheduleSeconds = options.webhookSchedule ?? WEBHOOK_SCHEDULE_SECONDS;
   const deliveries = new EventDeliveries({
-    ...{ redis, workerRedis: connect(), webhooks, outbound },
+    ...{ redis, workerRedis: connect(), webhooks, media, outbound },
+    publicUrl: options.answersAsPublic ? publicUrl : undefined,
     ...{ scheduleSeconds, relay: options.events, probes, logger, observer },
   });
   const events = new EventReader({ redis, blockingRedis: connect(), deliveries, lease, logger });

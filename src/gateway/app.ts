@@ -16,6 +16,7 @@ import { live, ready } from './routes/health.ts';
 import { instanceRoutes } from './routes/instances.ts';
 import { media } from './routes/media.ts';
 import { networkWebhook } from './routes/network-webhook.ts';
+import { publicSignIn, welcome } from './routes/public-sign-in.ts';
 import { sendAudioRoutes, sendTextRoutes } from './routes/send.ts';
 import { settingsRoutes } from './routes/settings.ts';
 import { webhookRoutes } from './routes/webhook.ts';
@@ -31,11 +32,12 @@ export function keyedRoutes(services: GatewayServices): Route[] {
     ...groupRoutes(services),
     ...instanceRoutes(services),
     ...webhookRoutes(services),
+    ...(services.answersAsPublic ? [publicSignIn] : []),
   ];
 }
 
 export function createApp(services: GatewayServices): Express {
-  const { access, probes, storage, sandbox, trustProxy, publicUrl, corsOrigins } = services;
+  const { access, probes, storage, sandbox, trustProxy, publicUrl, corsOrigins, answersAsPublic } = services;
   const { redis, audit, logger, observer } = services;
   const routes = keyedRoutes(services);
   const app = application(trustProxy);
@@ -52,15 +54,17 @@ export function createApp(services: GatewayServices): Express {
   app.get('/health/ready', ready({ redis, probes, sandbox, serves: true }));
   app.route('/media/:file').get(media(storage)).all(otherMethods('GET, HEAD'));
   app.use(docsRoutes(routes, publicUrl));
+  const fromElsewhere = gatewayFromElsewhere(corsOrigins);
   // The address that `serve` prints, opened in a browser.
-  app.get('/', (_request, response) => response.redirect('docs'));
+  if (answersAsPublic) app.get('/', fromElsewhere, welcome(publicUrl));
+  else app.get('/', (_request, response) => response.redirect('docs'));
   app.route('/i/:code').get(openInvitation).all(otherMethods('GET, HEAD'));
   app.route('/webhooks/:transport/:instance').all(networkWebhook(services)).all(otherMethods('GET, POST'));
   app.use('/inbox/api', inboxRoutes(services));
   app.use('/inbox', inboxPage());
 
   // Before the key: a browser's preflight has none.
-  app.use(gatewayFromElsewhere(corsOrigins));
+  app.use(fromElsewhere);
   app.use(access.requireKey);
   mount(app, routes, {
     async handle(route, request, response) {

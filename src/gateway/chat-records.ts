@@ -2,7 +2,7 @@
 
 import { parseAddress } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';
-import { type MessageLog, messageAnswer } from 'soundpost-chat/message-log';
+import type { MessageLog } from 'soundpost-chat/message-log';
 import type { Chat, Session } from 'soundpost-chat/transport';
 import type { ChatRecord } from 'soundpost-contract/gateway-operations';
 
@@ -62,7 +62,7 @@ export async function chatRecords(
         isGroup,
         updatedAt: updatedAtMs === null ? null : new Date(updatedAtMs).toISOString(),
         unreadCount,
-        lastMessage: last === undefined ? null : messageAnswer(last, last.status),
+        lastMessage: last === undefined ? null : await log.answer(last, last.status),
       };
     }),
   );

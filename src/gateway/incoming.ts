@@ -11,6 +11,7 @@ import type {
   IncomingContent,
   IncomingEdit,
   IncomingMessage,
+  Pairing,
   ParticipantsChange,
   Presence,
   StatusDetails,
@@ -39,6 +40,10 @@ interface IncomingOptions {
   readonly closing: AbortSignal;
   readonly logger: Logger;
 }
+
+/** As WhatsApp's libraries number the ends of connections, after HTTP: 428 and 500. */
+const CONNECTION_CLOSED = 428;
+const PAIRING_ENDED = 500;
 
 /** Limit for fetching and preparing received audio. */
 const FETCH_TIMEOUT_MS = 60_000;
@@ -86,8 +91,15 @@ export class Incoming implements TransportReports {
         instanceId,
         instanceName: instance.name,
         ownJid: await sessions.ownJid(instance),
-        key: { remoteJid: incoming.chatJid, fromMe, id: incoming.messageId },
-        ...(fromMe ? {} : { authorJid: incoming.authorJid, authorName: incoming.authorName }),
+        key: {
+          remoteJid: incoming.chatJid,
+          fromMe,
+          id: incoming.messageId,
+          ...(incoming.isGroup && { participant: incoming.authorJid }),
+        },
+        ...(fromMe
+          ? { fromOtherDevice: true }
+          : { authorJid: incoming.authorJid, authorName: incoming.authorName }),
         timestampSeconds: incoming.timestampSeconds,
         message,
         context: incoming.context,
@@ -118,12 +130,43 @@ export class Incoming implements TransportReports {
     }));
   }
 
-  async connectionChanged(instanceId: string, state: ConnectionState, reason?: string): Promise<void> {
-    this.#options.sessions.noteChange(instanceId, state, reason);
-    await this.#announce(instanceId, 'connection.update', (_ownJid, { name }) => ({
-      instance: name,
+  async connectionChanged(
+    instanceId: string,
+    state: ConnectionState,
+    reason?: string,
+    statusReason: number = state === 'close' ? CONNECTION_CLOSED : 200,
+  ): Promise<void> {
+    const { sessions } = this.#options;
+    sessions.noteChange(instanceId, state, reason);
+    await this.#announce(instanceId, 'connection.update', async (wuid, instance) => ({
+      instance: instance.name,
       state,
       ...(reason === undefined ? {} : { reason }),
+      statusReason,
+      ...(state === 'open' && {
+        wuid,
+        profileName: (await sessions.of(instance)).ownName ?? null,
+        profilePictureUrl: null,
+      }),
+    }));
+  }
+
+  async pairingChanged(instanceId: string, pairing: Pairing | undefined): Promise<void> {
+    if (pairing !== undefined) {
+      const { count: _count, ...code } = pairing;
+      await this.#announce(instanceId, 'qrcode.updated', (_ownJid, { name }) => ({
+        qrcode: { instance: name, ...code },
+      }));
+      return;
+    }
+    await this.#announce(instanceId, 'qrcode.updated', () => ({
+      message: 'nobody paired the instance while its codes were valid; connect it again for new ones',
+      statusCode: PAIRING_ENDED,
+    }));
+    await this.#announce(instanceId, 'connection.update', (_ownJid, { name }) => ({
+      instance: name,
+      state: 'refused',
+      statusReason: CONNECTION_CLOSED,
     }));
   }
 
@@ -136,12 +179,28 @@ export class Incoming implements TransportReports {
   }
 
   async participantsChanged(instanceId: string, change: ParticipantsChange): Promise<void> {
-    await this.#announce(instanceId, 'group-participants.update', () => ({
+    await this.#announce(instanceId, 'group-participants.update', async (_ownJid, instance) => ({
       id: change.groupJid,
       author: change.authorJid ?? null,
       participants: [...change.participants],
       action: change.action,
+      participantsData: await this.#known(instance, change.participants),
     }));
+  }
+
+  /** People as the address book has them; what it cannot say is null. */
+  async #known(
+    instance: Instance,
+    jids: readonly string[],
+  ): Promise<GatewayEventData['group-participants.update']['participantsData']> {
+    const session = await this.#options.sessions.of(instance);
+    // An event must not be lost because the network cannot be asked.
+    const contacts = await session.contacts().catch(() => []);
+    return jids.map((jid) => {
+      const contact = contacts.find((one) => one.jid === jid);
+      const [phoneNumber = ''] = jid.split('@');
+      return { jid, phoneNumber, name: contact?.name ?? null, imgUrl: contact?.profilePicUrl ?? null };
+    });
   }
 
   async #isOwn(instanceId: string, messageId: string): Promise<boolean> {
@@ -221,8 +280,11 @@ export class Incoming implements TransportReports {
     await this.#announce(instanceId, 'call', () => ({
       id: call.callId,
       from: call.fromJid,
+      chatId: call.chatJid ?? call.fromJid,
       date: new Date(call.timestampSeconds * 1000).toISOString(),
       isVideo: call.isVideo,
+      isGroup: call.isGroup ?? false,
+      offline: call.isOffline ?? false,
       status: call.status,
     }));
   }
@@ -230,7 +292,7 @@ export class Incoming implements TransportReports {
   async #announce<Name extends GatewayEventName>(
     instanceId: string,
     event: Name,
-    data: (ownJid: string, instance: Instance) => GatewayEventData[Name],
+    data: (ownJid: string, instance: Instance) => GatewayEventData[Name] | Promise<GatewayEventData[Name]>,
   ): Promise<void> {
     const { redis, instances, sessions } = this.#options;
     const instance = await instances.find(instanceId);
@@ -241,7 +303,7 @@ export class Incoming implements TransportReports {
     await appendEvent(redis, {
       instanceId,
       event,
-      envelope: envelope(instance, ownJid, event, data(ownJid, instance)),
+      envelope: envelope(instance, ownJid, event, await data(ownJid, instance)),
     });
   }
 }

@@ -1,7 +1,8 @@
 /** Stores voice notes' encrypted copies, addresses them, and removes them on expiry. */
-import { createCipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { untilAborted } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
@@ -10,7 +11,7 @@ import type { AudioMessage } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import type { Storage } from 'soundpost-kit/storage/storage';
+import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import type { prepareVoiceNote } from 'soundpost-media/voice-note';
 
 interface MediaStoreOptions {
@@ -71,6 +72,30 @@ export class MediaStore {
       mediaKeyTimestamp: String(Math.floor(Date.now() / 1000)),
       waveform: Buffer.from(note.waveform).toString('base64'),
     };
+  }
+
+  /**
+   * The plain file of a message; undefined if it is larger than `maxBytes`, or no longer kept.
+   * @throws StorageUnavailable
+   */
+  async plain(
+    { directPath, mediaKey, fileLength, fileSha256 }: AudioMessage,
+    maxBytes: number,
+  ): Promise<Buffer | undefined> {
+    const id = /([0-9a-f]+)\.enc$/.exec(directPath)?.[1] ?? '';
+    if (!MEDIA_ID.test(id) || Number(fileLength) > maxBytes) return undefined;
+    try {
+      const sealed = await buffer(await this.#options.storage.read(storageKey(id)));
+      const { iv, cipherKey } = expand(Buffer.from(mediaKey, 'base64'));
+      const decipher = createDecipheriv('aes-256-cbc', cipherKey, iv);
+      const plain = Buffer.concat([decipher.update(sealed.subarray(0, -MAC_BYTES)), decipher.final()]);
+      const hash = createHash('sha256').update(plain).digest('base64');
+      if (hash !== fileSha256) throw new Error('the stored copy of a message has changed');
+      return plain;
+    } catch (error) {
+      if (error instanceof ObjectNotFound) return undefined;
+      throw error;
+    }
   }
 
   /** Removes expired media. */
@@ -141,11 +166,9 @@ export async function encryptMedia(
   sha256?: string,
 ): Promise<EncryptedMedia> {
   const mediaKey = randomBytes(32);
-  // Zero salt: RFC 5869, 2.2 replaces an empty one with zeros.
-  const expanded = Buffer.from(hkdfSync('sha256', mediaKey, '', KEY_INFO, 112));
-  const iv = expanded.subarray(0, 16);
-  const cipher = createCipheriv('aes-256-cbc', expanded.subarray(16, 48), iv);
-  const mac = createHmac('sha256', expanded.subarray(48, 80)).update(iv);
+  const { iv, cipherKey, macKey } = expand(mediaKey);
+  const cipher = createCipheriv('aes-256-cbc', cipherKey, iv);
+  const mac = createHmac('sha256', macKey).update(iv);
   const plainHash = createHash('sha256');
   const encryptedHash = createHash('sha256');
   let sizeBytes = 0;
@@ -173,4 +196,14 @@ export async function encryptMedia(
   );
   const fileSha256 = sha256 === undefined ? plainHash.digest() : Buffer.from(sha256, 'hex');
   return { mediaKey, fileSha256, fileEncSha256: encryptedHash.digest(), sizeBytes };
+}
+
+function expand(mediaKey: Buffer): { iv: Buffer; cipherKey: Buffer; macKey: Buffer } {
+  // Zero salt: RFC 5869, 2.2 replaces an empty one with zeros.
+  const expanded = Buffer.from(hkdfSync('sha256', mediaKey, '', KEY_INFO, 112));
+  return {
+    iv: expanded.subarray(0, 16),
+    cipherKey: expanded.subarray(16, 48),
+    macKey: expanded.subarray(48, 80),
+  };
 }

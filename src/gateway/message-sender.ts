@@ -8,7 +8,7 @@ import { deadline, within } from 'soundpost-base/deadline';
 import { parseAddress } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
-import type { MessageLog, MessageRecord } from 'soundpost-chat/message-log';
+import { type MessageLog, type MessageRecord, ownKey } from 'soundpost-chat/message-log';
 import type { SecretHasher } from 'soundpost-chat/tokens';
 import { type Chat, type MessageContext, type Session, UnsupportedOperation } from 'soundpost-chat/transport';
 import type { MessageContent, SendFields, SentMessage, SentText } from 'soundpost-contract/gateway';
@@ -17,6 +17,7 @@ import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import { untilTaken } from 'soundpost-kit/redis/until-taken';
 import {
+  CallerGone,
   handOver,
   inDoubt,
   interrupted,
@@ -55,12 +56,15 @@ interface SendRequest<Content> {
   readonly idempotencyKey: string | undefined;
   /** The request's place in the instance's order; its creator calls `leave`. */
   readonly turn: Turn;
+  /** Aborted when the caller hangs up: then the message is dropped, unless the network has it. */
+  readonly gone: AbortSignal;
 }
 
 /** Remaining time for preparing and sending, and what aborts it. */
 interface Budget {
   leftMs: number;
-  readonly ending: AbortSignal;
+  /** Until the message is handed to the network also the caller who has left. */
+  ending: AbortSignal;
 }
 
 /** A request with a known recipient. */
@@ -137,7 +141,8 @@ export class MessageSender {
 
   async #send(request: SendRequest<unknown>, kind: Kind): Promise<MessageRecord> {
     const { log, closing, sendTimeoutMs } = this.#options;
-    const budget: Budget = { leftMs: sendTimeoutMs, ending: closing };
+    const ending = AbortSignal.any([closing, request.gone]);
+    const budget: Budget = { leftMs: sendTimeoutMs, ending };
     const addressed = await this.#inTime('looking the number up', budget, (signal) =>
       this.#address(request, kind, signal),
     );
@@ -155,7 +160,7 @@ export class MessageSender {
     addressed: Addressed,
     budget: Budget,
   ): Promise<MessageRecord> {
-    const { log, rate, tracing = noTracing } = this.#options;
+    const { log, rate, closing, tracing = noTracing } = this.#options;
     const slot = await rate.reserve(request.instance, [addressed]);
     const { record, hand } = await this.#beforeNetwork(slot, async () => {
       const made = await this.#inTime('preparing the message', budget, (signal) =>
@@ -164,8 +169,11 @@ export class MessageSender {
         ),
       );
       await this.#waitForNetwork(request, kind.presence, addressed, slot, budget.ending);
+      request.gone.throwIfAborted();
       return made;
     });
+    // From here on nobody knows whether the network has it.
+    budget.ending = closing;
     const network = { 'soundpost.transport': request.instance.transport };
     await this.#inTime('handing the message to the network', budget, (signal) =>
       tracing.span(
@@ -203,7 +211,8 @@ export class MessageSender {
       observe('sent');
       return made;
     } catch (error) {
-      observe(error instanceof GatewayError ? error.code : 'internal_error');
+      if (error instanceof CallerGone) observe('caller_gone');
+      else observe(error instanceof GatewayError ? error.code : 'internal_error');
       throw error;
     }
   }
@@ -229,7 +238,7 @@ export class MessageSender {
       instanceId: instance.id,
       instanceName: instance.name,
       ownJid: session.ownJid,
-      key: { remoteJid: chat.jid, fromMe: true, id: messageId },
+      key: ownKey(chat, session.ownJid, messageId),
       timestampSeconds: Math.floor(Date.now() / 1000),
       message,
       context,

@@ -1,5 +1,6 @@
 /** Decides when a message can go to its network: in order, and within the rate limit. */
 import { setTimeout as wait } from 'node:timers/promises';
+import type { Response } from 'express';
 import { deadline, untilAborted } from 'soundpost-base/deadline';
 import type { Instance } from 'soundpost-chat/instances';
 import type { MessageLog, MessageRecord } from 'soundpost-chat/message-log';
@@ -147,9 +148,25 @@ export async function until(atMs: number, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Error when the gateway stops or is replaced before the network has the message. */
-export function interrupted({ reason }: AbortSignal, cause: unknown): GatewayError {
-  if (reason instanceof GatewayError) {
+/** Nobody waits for the answer any more: the caller would send the message again. */
+export class CallerGone extends Error {
+  override readonly name = 'CallerGone';
+}
+
+/** Aborted when the caller hangs up before its answer was sent whole. */
+export function callerGone(response: Response): AbortSignal {
+  const gone = new AbortController();
+  const notice = (): void => {
+    if (!response.writableFinished) gone.abort(new CallerGone('the caller has hung up'));
+  };
+  if (response.destroyed) notice();
+  else response.once('close', notice);
+  return gone.signal;
+}
+
+/** Error when the caller leaves, or the gateway stops, before the network has the message. */
+export function interrupted({ reason }: AbortSignal, cause: unknown): Error {
+  if (reason instanceof GatewayError || reason instanceof CallerGone) {
     return reason;
   }
   return new GatewayError('service_unavailable', 'the gateway is stopping; send the request again', {

@@ -4,9 +4,10 @@
  */
 import type { Request, Response } from 'express';
 import type { Instance } from 'soundpost-chat/instances';
-import type { GatewayErrorCode } from 'soundpost-contract/gateway-errors';
+import { GatewayError, type GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 import type { z } from 'zod';
 import { badRequest, readJson } from './middleware/error-answer.ts';
+import { callerGone } from './outgoing.ts';
 
 /**
  * - `instance`: the gateway's own key, or the token of the instance in the path (any, if none).
@@ -55,6 +56,8 @@ interface Definition<Body extends z.ZodType, Query extends z.ZodObject, Answer e
   };
   readonly body?: Body;
   readonly query?: Query;
+  /** Switches of the public server that are on in the body: a sentence for each. */
+  readonly foreign?: (body: unknown) => string[];
   /** Resolves with the answer's body; undefined if it has none. */
   readonly run: (input: {
     readonly instance: Instance;
@@ -62,6 +65,8 @@ interface Definition<Body extends z.ZodType, Query extends z.ZodObject, Answer e
     readonly own: Instance | undefined;
     readonly body: z.output<Body>;
     readonly query: z.output<Query>;
+    /** Aborted when the caller hangs up. */
+    readonly gone: AbortSignal;
   }) => Promise<z.input<Answer> | undefined>;
 }
 
@@ -71,20 +76,24 @@ export function route<
   Query extends z.ZodObject = z.ZodObject,
   Answer extends z.ZodType = z.ZodUndefined,
 >(definition: Definition<Body, Query, Answer>): Route {
-  const { run, body, query, ...about } = definition;
+  const { run, body, query, foreign, ...about } = definition;
   return {
     ...about,
     ...(body ? { body } : {}),
     ...(query ? { query } : {}),
     async handle(request, response, instance) {
+      const json = body && (await readJson(request, response));
+      const refused = foreign?.(json) ?? [];
+      if (refused.length > 0) throw new GatewayError('bad_request', refused);
       const input = {
         // Not read by routes without an instance in their path.
         get instance(): Instance {
           return named(instance);
         },
         own: instance,
-        body: (body ? parsed(body, await readJson(request, response)) : undefined) as z.output<Body>,
+        body: (body ? parsed(body, json) : undefined) as z.output<Body>,
         query: (query ? parsed(query, request.query) : {}) as z.output<Query>,
+        gone: callerGone(response),
       };
       const answer = await run(input);
       response.status(definition.docs.answer.status);

@@ -172,7 +172,8 @@ async function materialize(
     return { path, sha256: await hashOf(path, signal) };
   } catch (error) {
     if (error instanceof OutboundRefused || error instanceof OutboundFailed) {
-      throw new GatewayError('audio_unreachable', `audio: ${error.message}`, { cause: error });
+      const why = error instanceof OutboundRefused ? error.explained : error.message;
+      throw new GatewayError('audio_unreachable', `audio: ${why}`, { cause: error });
     }
     throw error;
   }

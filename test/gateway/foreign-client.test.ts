@@ -340,7 +340,10 @@ describe('instances and webhooks', () => {
         webhookEvents: ['MESSAGES_UPSERT', 'SEND_MESSAGE', 'CONNECTION_UPDATE'],
       });
     const { webhook } = await set(true, 'https://example.com/n8n');
-    expect(webhook).toMatchObject({ enabled: true, events: ['messages.upsert', 'connection.update'] });
+    expect(webhook).toMatchObject({
+      enabled: true,
+      events: ['messages.upsert', 'send.message', 'connection.update'],
+    });
     const found = await execute('events-api', 'webhook', { ...main, resourceForWebhook: 'findWebhook' });
     expect(found.webhook.url).toBe('https://example.com/n8n');
     // The node writes a word for an address that was left empty.

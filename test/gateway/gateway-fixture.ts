@@ -27,8 +27,14 @@ const ENCRYPTION_KEY = Buffer.alloc(32, 8);
 export const ada = { number: '12025550101', jid: '12025550101@people.loopback', name: 'Ada Lovelace' };
 export const hedy = { number: '12025550102', jid: '12025550102@people.loopback', name: 'Hedy Lamarr' };
 
+async function onlyLocal(hostname: string): Promise<string[]> {
+  if (hostname === 'localhost') return ['127.0.0.1'];
+  throw Object.assign(new Error(`${hostname} is not asked for in tests`), { code: 'ENOTFOUND' });
+}
+
 export interface GatewaySetting {
   readonly answersAsPublic?: boolean;
+  readonly corsOrigins?: readonly string[];
   readonly redisUrl: string;
   /** Folder of storage and workspaces. */
   readonly dataDir: string;
@@ -76,6 +82,8 @@ export async function gatewayOptions(setting: GatewaySetting): Promise<GatewayOp
       ports: [80, 443],
       logger,
       userAgent: 'soundpost-tests',
+      // Nothing is asked outside of this machine.
+      resolve: onlyLocal,
     }),
     tools: mediaTools,
     workspaces: await Workspaces.open(join(dataDir, 'workspaces')),
@@ -88,6 +96,7 @@ export async function gatewayOptions(setting: GatewaySetting): Promise<GatewayOp
     ...(setting.election === undefined ? {} : { election: setting.election }),
     ...(setting.graphUrl === undefined ? {} : { graphUrl: setting.graphUrl }),
     answersAsPublic: setting.answersAsPublic ?? false,
+    corsOrigins: setting.corsOrigins ?? [],
     logger,
   };
 }

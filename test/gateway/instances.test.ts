@@ -102,10 +102,47 @@ describe('an instance', () => {
     const create = (instanceName: string, chosen: string) =>
       gateway.call('POST', '/instance/create', { instanceName, token: chosen });
     expect((await create('chosen', token)).body.hash).toBe(token);
+    // Public clients send an empty one where they want one made.
+    expect((await create('made', '')).body.hash).toMatch(/^[\w-]{43}$/);
     expect((await create('short', 'x'.repeat(15))).body.code).toBe('bad_request');
     expect((await create('long', 'x'.repeat(129))).body.code).toBe('bad_request');
     expect((await create('twin', token)).body.code).toBe('bad_request');
     expect(await names()).not.toContain('twin');
+  });
+
+  it.for([
+    ['proxyHost', { proxyHost: 'proxy.example' }, /^proxyHost: is not supported: .*OUTBOUND_PROXY/],
+    ['chatwootUrl', { chatwootUrl: 'https://chat.example' }, /^chatwootUrl: /],
+    ['rabbitmq', { rabbitmq: { enabled: true, events: ['CALL'] } }, /^rabbitmq: /],
+    ['sqs', { sqs: { enabled: 'true' } }, /^sqs: /],
+    ['websocket', { websocket: { enabled: true } }, /^websocket: /],
+    ['webhookByEvents', { webhookByEvents: true }, /^webhookByEvents: .*use webhook/],
+    ['businessId', { businessId: '1234' }, /^businessId: /],
+    ['wavoipToken', { wavoipToken: 'x' }, /^wavoipToken: /],
+    [
+      'webhook.headers.jwt_key',
+      { webhook: { url: 'https://example.com', headers: { jwt_key: 'x' } } },
+      /^webhook\.headers\.jwt_key: /,
+    ],
+  ] as const)('is not made with a switch that does nothing here: %s', async ([name, body, says]) => {
+    const answer = await gateway.call('POST', '/instance/create', { instanceName: 'switched', ...body });
+    expect([answer.status, answer.body.code]).toEqual([400, 'bad_request']);
+    expect(answer.body.response.message).toEqual([expect.stringMatching(says)]);
+    expect(answer.body.response.message[0]).toContain(name);
+    expect(await names()).not.toContain('switched');
+  });
+
+  it('is made where such a switch is off, or empty', async () => {
+    const off = {
+      ...{ proxyHost: '', proxyPort: null, proxyProtocol: 'false', chatwootImportMessages: false },
+      ...{ rabbitmq: { enabled: false, events: ['CALL'] }, nats: {}, webhookEvents: [], businessId: '' },
+      ...{ number: '', wavoipToken: '' },
+    };
+    const { status } = await gateway.call('POST', '/instance/create', { instanceName: 'unswitched', ...off });
+    expect(status).toBe(201);
+    const settings = await gateway.call('POST', '/settings/set/unswitched', { wavoipToken: 'x' });
+    expect(settings.body.response.message).toEqual([expect.stringMatching(/^wavoipToken: is not supported/)]);
+    await gateway.call('DELETE', '/instance/delete/unswitched');
   });
 
   it('cannot be named like another one’s id', async () => {

@@ -10,9 +10,11 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { downloadEncryptedContent, encryptedStream, getMediaKeys } from 'baileys';
+import type { AudioMessage } from 'soundpost-contract/gateway';
+import { createFileStorage } from 'soundpost-kit/storage/file-storage';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { encryptMedia } from '../../src/gateway/media-store.ts';
+import { encryptMedia, MediaStore, storageKey } from '../../src/gateway/media-store.ts';
 import { decrypted } from './decrypted.ts';
 import { ada, makeFolder, makeTone, startTestGateway, type TestGateway } from './gateway-fixture.ts';
 
@@ -82,6 +84,30 @@ describe('what we encrypt', () => {
     expect(sha256(opened)).toBe(audioMessage.fileSha256);
     expect(String(opened.length)).toBe(audioMessage.fileLength);
     expect(opened.subarray(0, 4).toString()).toBe('OggS');
+  });
+});
+
+describe('for an event with its media', () => {
+  it('a file is read back, up to the size that is wanted, as long as it is kept', async () => {
+    const storage = createFileStorage({ root: join(folder.path, 'own') });
+    const media = new MediaStore({ storage } as unknown as ConstructorParameters<typeof MediaStore>[0]);
+    const plain = randomBytes(70_000);
+    const [input, output] = [join(folder.path, 'plain'), join(folder.path, 'encrypted')];
+    await writeFile(input, plain);
+    const { mediaKey, fileSha256 } = await encryptMedia(input, output, AbortSignal.timeout(10_000));
+    const id = 'a'.repeat(32);
+    await storage.publish(output, storageKey(id));
+    const message = {
+      directPath: `/below/media/${id}.enc`,
+      mediaKey: mediaKey.toString('base64'),
+      fileSha256: fileSha256.toString('base64'),
+      fileLength: String(plain.length),
+    } as AudioMessage;
+    expect((await media.plain(message, plain.length))?.equals(plain)).toBe(true);
+    expect(await media.plain(message, plain.length - 1)).toBeUndefined();
+    await expect(media.plain({ ...message, fileSha256: 'x' }, plain.length)).rejects.toThrow('changed');
+    await storage.remove(storageKey(id));
+    expect(await media.plain(message, plain.length)).toBeUndefined();
   });
 });
 

@@ -1,7 +1,9 @@
 /** The webhooks of instances. */
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { receivedBody } from 'soundpost-testing/received-body';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
@@ -12,6 +14,7 @@ import {
   ada,
   eventually,
   makeFolder,
+  makeTone,
   startTestGateway,
   type TestGateway,
 } from './gateway-fixture.ts';
@@ -104,6 +107,8 @@ describe('setting a webhook', () => {
         enabled: true,
         url: `${base}/set`,
         headers: { 'X-Mine': 'a' },
+        byEvents: false,
+        base64: false,
         events: [
           'messages.upsert',
           'messages.update',
@@ -128,6 +133,8 @@ describe('setting a webhook', () => {
         'group-participants.update',
         'GROUP_PARTICIPANTS_UPDATE',
         'QRCODE_UPDATED',
+        'SEND_MESSAGE',
+        'CHATS_SET',
         'CALL',
         'presence.update',
       ],
@@ -135,6 +142,8 @@ describe('setting a webhook', () => {
     expect(body.webhook.events).toEqual([
       'messages.upsert',
       'group-participants.update',
+      'qrcode.updated',
+      'send.message',
       'call',
       'presence.update',
     ]);
@@ -155,6 +164,11 @@ describe('setting a webhook', () => {
       /^webhook\.headers\.Host: /,
     ],
     [
+      'a header that would be made a token of',
+      { url: 'https://example.com', headers: { jwt_key: 'x' } },
+      /^webhook\.headers\.jwt_key: is not supported: /,
+    ],
+    [
       'a line break in a header',
       { url: 'https://example.com', headers: { A: 'x\r\nB: y' } },
       /^webhook\.headers\.A: /,
@@ -168,6 +182,49 @@ describe('setting a webhook', () => {
   it('refuses a body without a webhook', async () => {
     const { body } = await gateway.call('POST', '/webhook/set/one', { url: base });
     expect(body.response.message[0]).toMatch(/^webhook: /);
+  });
+});
+
+describe('byEvents and base64', () => {
+  it('send each event to an address of its own, with the media of a message in it', async () => {
+    const { body: set$ } = await set('one', {
+      url: `${base}/hook/?token=secret`,
+      byEvents: true,
+      base64: true,
+      events: ['messages.upsert', 'send.message', 'messages.update'],
+    });
+    expect(set$.webhook).toMatchObject({ byEvents: true, base64: true });
+    await makeTone(join(folder.path, 'tone.ogg'), 1);
+    const audio = await readFile(join(folder.path, 'tone.ogg'));
+    const { body: sent } = await gateway.call('POST', '/message/sendMessengerAudio/one', {
+      number: ada.number,
+      audio: audio.toString('base64'),
+    });
+    for (const name of ['messages-upsert', 'send-message']) {
+      const [got] = await count(`/hook/${name}?token=secret`, 1);
+      const { data } = JSON.parse(got?.text ?? '');
+      expect(data.message.audioMessage).toEqual(sent.message.audioMessage);
+      expect(Buffer.from(data.message.base64, 'base64').equals(audio)).toBe(true);
+      // The signature is of the body with its media.
+      new Webhook(set$.webhook.secret).verify(got?.text ?? '', got?.headers as Record<string, string>);
+    }
+    const [update] = await count('/hook/messages-update?token=secret', 1);
+    expect(JSON.parse(update?.text ?? '').data).toMatchObject({ key: sent.key });
+  });
+
+  it('are also known by the names that they had before', async () => {
+    const { body } = await set('one', { url: `${base}/set`, webhookByEvents: true, webhookBase64: 'true' });
+    expect(body.webhook).toMatchObject({ byEvents: true, base64: true });
+  });
+
+  it('are off unless they are asked for', async () => {
+    await set('one', { url: `${base}/plain`, events: ['messages.upsert'] });
+    const { body } = await gateway.call('POST', '/message/sendMessengerAudio/one', {
+      number: ada.number,
+      audio: (await readFile(join(folder.path, 'tone.ogg'))).toString('base64'),
+    });
+    const [got] = await count('/plain', 1);
+    expect(JSON.parse(got?.text ?? '').data.message).toEqual(body.message);
   });
 });
 

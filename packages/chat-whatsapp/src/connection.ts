@@ -42,7 +42,10 @@ interface ConnectionOptions {
   ) => Promise<Omit<UserFacingSocketConfig, 'auth' | 'version'>>;
   /** How long to wait before the nth attempt in a row, counted from 1. */
   readonly retryDelayMs: (attempt: number) => number;
-  readonly stateChanged: (state: ConnectionState, reason?: string) => void;
+  /** @param code of the end of a connection */
+  readonly stateChanged: (state: ConnectionState, reason?: string, code?: number) => void;
+  /** A code was made, or, undefined, nobody used the last one. */
+  readonly pairingChanged: (pairing: Pairing | undefined) => void;
   /** All events except those of the connection itself, in order. */
   readonly received: (line: Line, events: SocketEvents) => void;
   /** Called for each message that the server acknowledges without an error. */
@@ -80,6 +83,10 @@ export class Connection {
   get ownJid(): string {
     const id = this.#auth && isPaired(this.#auth.creds) ? this.#auth.creds.me?.id : undefined;
     return id === undefined ? '' : bareJid(id);
+  }
+
+  get ownName(): string | undefined {
+    return this.#auth?.creds.me?.name;
   }
 
   get pairing(): Pairing | undefined {
@@ -126,7 +133,7 @@ export class Connection {
     await loggingOut?.catch((error: unknown) => this.#warn(error, 'WhatsApp was not told of a logout'));
     await line?.socket.end(undefined).catch(() => undefined);
     await this.#forget();
-    this.#enter('close', 'logged out');
+    this.#enter('close', 'logged out', 401);
   }
 
   /** Ends the connection and keeps the session. */
@@ -213,11 +220,15 @@ export class Connection {
     const pairingCode = this.#pairing?.pairingCode ?? null;
     this.#pairing = { ...pairingOf(code, this.#pairingCount), pairingCode };
     const number = this.#pairingNumber;
-    if (number === undefined || this.#pairingCount > 1) {
+    const show = (): void => {
       this.#shown.resolve();
+      if (this.#pairing !== undefined) this.#options.pairingChanged(this.#pairing);
+    };
+    if (number === undefined || this.#pairingCount > 1) {
+      show();
       return;
     }
-    void this.#requestCode(socket, number).finally(() => this.#shown.resolve());
+    void this.#requestCode(socket, number).finally(show);
   }
 
   async #requestCode(socket: WhatsAppSocket, number: string): Promise<void> {
@@ -231,6 +242,7 @@ export class Connection {
 
   async #ended({ library, version }: Line, code: number | undefined): Promise<void> {
     this.#line = undefined;
+    const wasOffered = this.#pairing !== undefined;
     this.#pairing = undefined;
     const reason = disconnectReason(code);
     const paired = this.#auth !== undefined && isPaired(this.#auth.creds);
@@ -245,7 +257,9 @@ export class Connection {
       if (reason.consequence === 'forget') {
         await this.#forget();
       }
-      this.#enter('close', paired ? reason.meaning : `not paired: ${reason.meaning}`);
+      // Baileys ends a connection whose codes ran out as one that timed out.
+      if (!paired && wasOffered && reason.name === 'connectionLost') this.#options.pairingChanged(undefined);
+      this.#enter('close', paired ? reason.meaning : `not paired: ${reason.meaning}`, code);
     }
   }
 
@@ -283,14 +297,14 @@ export class Connection {
     await this.#options.store.erase();
   }
 
-  #enter(state: ConnectionState, reason?: string): void {
+  #enter(state: ConnectionState, reason?: string, code?: number): void {
     const changed = this.#state !== state;
     this.#state = state;
     if (state !== 'connecting') {
       this.#shown.resolve();
     }
     if (changed) {
-      this.#options.stateChanged(state, reason);
+      this.#options.stateChanged(state, reason, code);
     }
   }
 

@@ -234,7 +234,9 @@ function contextOf(content: WAMessageContent): MessageContext {
   const quotedId = info?.stanzaId;
   const quotedText = info?.quotedMessage ? textOf(info.quotedMessage) : undefined;
   return {
-    quoted: quotedId ? { id: quotedId, text: quotedText } : undefined,
+    quoted: quotedId
+      ? { id: quotedId, text: quotedText, ...(info.participant && { authorJid: bareJid(info.participant) }) }
+      : undefined,
     mentioned: (info?.mentionedJid ?? []).map(bareJid),
     mentionsEveryOne: (info?.nonJidMentions ?? 0) > 0,
     linkPreview: false,

@@ -170,6 +170,8 @@ export class Incoming {
     await reports.callChanged(instanceId, {
       callId: call.id,
       fromJid: (await phoneJid(line, call.from, call.callerPn)) ?? call.from,
+      ...(call.isGroup && { chatJid: call.chatId, isGroup: true }),
+      ...(call.offline && { isOffline: true }),
       isVideo: call.isVideo ?? false,
       timestampSeconds: Math.floor(call.date.getTime() / 1000),
       status,

@@ -60,6 +60,10 @@ export class WhatsAppSession implements Session {
     this.#parts = parts;
   }
 
+  get ownName(): string | undefined {
+    return this.#parts.connection.ownName;
+  }
+
   get ownJid(): string {
     return this.#parts.connection.ownJid;
   }

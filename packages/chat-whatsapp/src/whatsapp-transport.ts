@@ -128,7 +128,7 @@ function compose(
     version,
     socketConfig: socketConfig(options, instanceId, { settings: () => settings, groups, kept }),
     retryDelayMs: options.retryDelayMs ?? retryDelayMs,
-    stateChanged: (state, reason) => {
+    stateChanged: (state, reason, code) => {
       if (state === 'open') {
         refresh(connection, groups, book).catch((error: unknown) =>
           warn(error, 'groups and blocked people could not be fetched'),
@@ -138,8 +138,13 @@ function compose(
       }
       // Not awaited: the gateway may be waiting for this session.
       reports
-        .connectionChanged(instanceId, state, reason)
+        .connectionChanged(instanceId, state, reason, code)
         .catch((error: unknown) => warn(error, 'a change of the connection could not be reported'));
+    },
+    pairingChanged: (pairing) => {
+      reports
+        .pairingChanged?.(instanceId, pairing)
+        .catch((error: unknown) => warn(error, 'a pairing code could not be reported'));
     },
     received: (line, events) => incoming.receive(line, events),
     acknowledged: (messageId) => {

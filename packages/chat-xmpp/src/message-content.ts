@@ -19,10 +19,18 @@ export function contentOf(stanza: Element): IncomingContent | undefined {
 
 export function contextOf(stanza: Element): MessageContext {
   const body = childText(stanza, 'body');
-  const id = attribute(stanza.getChild('reply', ns.reply), 'id');
+  const reply = stanza.getChild('reply', ns.reply);
+  const [id, to] = [attribute(reply, 'id'), attribute(reply, 'to')];
   const quote = body === undefined ? undefined : fallbackText(stanza, body, ns.reply);
   return {
-    quoted: id === undefined ? undefined : { id, text: quote?.replace(/^> ?/gm, '').trimEnd() || undefined },
+    quoted:
+      id === undefined
+        ? undefined
+        : {
+            id,
+            text: quote?.replace(/^> ?/gm, '').trimEnd() || undefined,
+            ...(to !== undefined && { authorJid: occupantOrPerson(to) }),
+          },
     mentioned: mentionedIn(stanza),
     mentionsEveryOne: false,
     linkPreview: false,
@@ -52,12 +60,12 @@ function mentionedIn(stanza: Element): string[] {
     .filter(({ attrs }) => attrs.type === 'mention')
     .flatMap((reference) => {
       const uri = attribute(reference, 'uri') ?? '';
-      return uri.startsWith('xmpp:') ? [mentionedJid(uri.slice('xmpp:'.length))] : [];
+      return uri.startsWith('xmpp:') ? [occupantOrPerson(uri.slice('xmpp:'.length))] : [];
     });
 }
 
 /** In a room, people may be named by their room address with nickname. */
-function mentionedJid(jid: string): string {
+function occupantOrPerson(jid: string): string {
   const nick = resourceOf(jid);
   return nick === '' ? bareOf(jid) : `${bareOf(jid)}/${nick}`;
 }

@@ -67,7 +67,7 @@ export class Instances {
   /** Throws name_in_use. The token is returned only here; Redis keeps its hash. */
   async create(request: CreateInstanceRequest): Promise<{ instance: Instance; token: string }> {
     const { hasher, sealer, apiKey } = this.#options;
-    const token = request.token ?? randomToken();
+    const token = request.token || randomToken();
     const id = randomUUID();
     const instance: Instance = {
       id,

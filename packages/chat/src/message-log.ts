@@ -12,9 +12,10 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import { ofItsType, readText, readValue, unlessUnreadable, withEdition } from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
+import { mentionedJid } from './address.ts';
 import { EVENT_STREAM, EVENT_STREAM_LENGTH, envelope } from './event-stream.ts';
 import { gatewayKey } from './redis-keys.ts';
-import type { StatusDetails } from './transport.ts';
+import type { Chat, StatusDetails } from './transport.ts';
 
 interface ChatSummary {
   readonly jid: string;
@@ -119,6 +120,13 @@ export class MessageLog {
     return logged !== undefined && this.#settle(logged, status, arrival, details);
   }
 
+  /** The message as callers and receivers of events get it, with the author of what it quotes. */
+  async answer(record: MessageRecord, status: MessageStatus): Promise<MessageRecordAnswer> {
+    const { quoted } = record.context;
+    const found = quoted && (await this.find(record.instanceId, quoted.id));
+    return messageAnswer(record, status, found);
+  }
+
   /** Replaces the text or caption. */
   async edit(logged: LoggedMessage, text: string): Promise<void> {
     const { instanceId, instanceName, ownJid, key, status } = logged;
@@ -188,7 +196,8 @@ export class MessageLog {
     const { instanceId, key, ownJid } = record;
     const instance = { name: record.instanceName };
     const now = redisNow();
-    const first = key.fromMe ? 'PENDING' : 'DELIVERY_ACK';
+    const data = await this.answer(record, key.fromMe ? 'PENDING' : 'DELIVERY_ACK');
+    const sentHere = key.fromMe && !record.fromOtherDevice;
     const moved = await settleScript.run(
       this.#redis,
       [
@@ -207,12 +216,13 @@ export class MessageLog {
         key.remoteJid,
         arrival,
         instanceId,
-        envelope(instance, ownJid, 'messages.upsert', messageAnswer(record, first)),
+        envelope(instance, ownJid, 'messages.upsert', data),
         envelope(instance, ownJid, 'messages.update', { key, status, ...(error && { error }) }),
         EVENT_STREAM_LENGTH,
         now - this.#keepSeconds * 1000,
         networkId,
         this.#keepSeconds,
+        sentHere ? envelope(instance, ownJid, 'send.message', data) : '',
       ],
     );
     return moved === 1;
@@ -229,13 +239,15 @@ export const MessageRecord = z.object({
   /** The author, unless it is the instance. */
   authorJid: z.string().optional(),
   authorName: z.string().optional(),
+  /** An own message that the gateway did not send. */
+  fromOtherDevice: z.boolean().optional(),
   timestampSeconds: z.int(),
   message: MessageContent,
   context: z.object({
     quoted: z
-      .object({ id: z.string(), text: z.string().optional() })
+      .object({ id: z.string(), text: z.string().optional(), authorJid: z.string().optional() })
       .optional()
-      .transform((quoted) => quoted && { id: quoted.id, text: quoted.text }),
+      .transform((quoted) => quoted && { ...quoted, text: quoted.text }),
     mentioned: z.array(z.string()).readonly(),
     mentionsEveryOne: z.boolean(),
     linkPreview: z.boolean(),
@@ -253,6 +265,11 @@ export interface LoggedMessage extends MessageRecord {
   readonly networkId: string | undefined;
   /** Whether its text was changed after sending. */
   readonly edited: boolean;
+}
+
+/** The key of a message that the instance sends. */
+export function ownKey(chat: Chat, ownJid: string, id: string): MessageKey {
+  return { remoteJid: chat.jid, fromMe: true, id, ...(chat.isGroup && { participant: ownJid }) };
 }
 
 /** The context of a message without reply or mentions. */
@@ -291,13 +308,43 @@ function withText(content: MessageContent, text: string): MessageContent {
     : { conversation: text };
 }
 
-/** A message as sent to callers and event receivers. */
-export function messageAnswer(record: MessageRecord, status: MessageStatus): MessageRecordAnswer {
+function messageAnswer(
+  record: MessageRecord,
+  status: MessageStatus,
+  quoted: LoggedMessage | undefined,
+): MessageRecordAnswer {
+  const { key, authorName, message, timestampSeconds } = record;
+  const contextInfo = contextInfoOf(record, quoted);
   return {
-    key: record.key,
-    pushName: record.authorName ?? null,
-    message: record.message,
-    messageTimestamp: String(record.timestampSeconds),
+    key,
+    pushName: authorName ?? null,
+    message,
+    ...(contextInfo && { contextInfo }),
+    messageType: Object.keys(message)[0] ?? 'unknown',
+    messageTimestamp: String(timestampSeconds),
     status,
   };
+}
+
+/** @param logged the quoted message, where the log has it */
+function contextInfoOf(
+  { context, ownJid }: MessageRecord,
+  logged: LoggedMessage | undefined,
+): MessageRecordAnswer['contextInfo'] {
+  const { quoted, mentioned, mentionsEveryOne } = context;
+  if (quoted === undefined && mentioned.length === 0 && !mentionsEveryOne) return undefined;
+  // In groups a network may name the author by an alias that the log has resolved.
+  const participant = logged ? authorOf(logged) : quoted?.authorJid;
+  const quotedMessage = quoted?.text === undefined ? logged?.message : { conversation: quoted.text };
+  return {
+    ...(quoted && { stanzaId: quoted.id }),
+    ...(participant !== undefined && { participant }),
+    ...(quotedMessage && { quotedMessage }),
+    mentionedJid: mentioned.map((text) => mentionedJid(text, ownJid)),
+    ...(mentionsEveryOne && { nonJidMentions: 1 }),
+  };
+}
+
+function authorOf({ key, authorJid, ownJid }: LoggedMessage): string {
+  return key.participant ?? authorJid ?? (key.fromMe ? ownJid : key.remoteJid);
 }

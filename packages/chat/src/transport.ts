@@ -46,7 +46,14 @@ export interface Contact extends Chat {
 
 export interface MessageContext {
   /** The quoted message; its text as the caller wrote it, for networks that send it along. */
-  readonly quoted: { readonly id: string; readonly text: string | undefined } | undefined;
+  readonly quoted:
+    | {
+        readonly id: string;
+        readonly text: string | undefined;
+        /** Of whoever wrote the quoted message, where the network says it. */
+        readonly authorJid?: string | undefined;
+      }
+    | undefined;
   readonly mentioned: readonly string[];
   readonly mentionsEveryOne: boolean;
   readonly linkPreview: boolean;
@@ -121,6 +128,8 @@ export interface Session {
    * (except `timeout`: unknown), and report the id that it gave by `statusChanged`.
    */
   readonly knowsNoIds?: true;
+  /** What others see as the account's name, where that is known. */
+  readonly ownName?: string | undefined;
   state(): ConnectionState;
   /**
    * Connects after a logout or a lost connection; does nothing while open or connecting.
@@ -224,7 +233,15 @@ export interface TransportReports {
   messageEdited(instanceId: string, edit: IncomingEdit): Promise<void>;
   /** @param whoseJid default: the instance itself */
   presenceChanged(instanceId: string, chatJid: string, presence: Presence, whoseJid?: string): Promise<void>;
-  connectionChanged(instanceId: string, state: ConnectionState, reason?: string): Promise<void>;
+  /** @param statusReason the network's code for the end of a connection; default 428, closed */
+  connectionChanged(
+    instanceId: string,
+    state: ConnectionState,
+    reason?: string,
+    statusReason?: number,
+  ): Promise<void>;
+  /** There is a new code to pair the instance with; undefined: nobody used them, and none follows. */
+  pairingChanged?(instanceId: string, pairing: Pairing | undefined): Promise<void>;
   callChanged(instanceId: string, call: IncomingCall): Promise<void>;
   participantsChanged(instanceId: string, change: ParticipantsChange): Promise<void>;
 }
@@ -264,6 +281,12 @@ export interface IncomingEdit {
 export interface IncomingCall {
   readonly callId: string;
   readonly fromJid: string;
+  /** Default: the caller's own chat. */
+  readonly chatJid?: string;
+  /** Default false. */
+  readonly isGroup?: boolean;
+  /** Whether it rang while the instance was not connected. Default false. */
+  readonly isOffline?: boolean;
   readonly isVideo: boolean;
   readonly timestampSeconds: number;
   readonly status: 'offer' | 'reject' | 'timeout' | 'terminate' | 'accept';

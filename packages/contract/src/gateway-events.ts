@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { MessageContent } from './gateway.ts';
 import { ConnectionState } from './gateway-instances.ts';
+import { MessageRecordAnswer } from './gateway-operations.ts';
 import { MessageKey, MessageStatus } from './job.ts';
 
 export const gatewayEventNames = [
@@ -11,17 +12,20 @@ export const gatewayEventNames = [
   'call',
   'group-participants.update',
   'presence.update',
+  'send.message',
+  'qrcode.updated',
 ] as const;
 const GatewayEventName = z.enum(gatewayEventNames);
 export type GatewayEventName = z.infer<typeof GatewayEventName>;
 
-/** `data` of messages.upsert: a message was sent or has arrived. */
-const MessageUpsert = z.object({
-  key: MessageKey,
-  pushName: z.string().nullable(),
-  message: MessageContent,
-  messageTimestamp: z.string(),
-  status: MessageStatus,
+/**
+ * `data` of messages.upsert (a message was sent or has arrived) and of send.message (the gateway
+ * sent it, asked by a caller or by a setting).
+ */
+const MessageUpsert = MessageRecordAnswer.extend({
+  message: MessageContent.meta({
+    description: 'With `base64` beside it, where the webhook asks for media: the plain file',
+  }),
 });
 
 /** `data` of messages.update: the status of a message moved forward, or its text was changed. */
@@ -38,16 +42,40 @@ const MessageUpdate = z.object({
 /** `data` of connection.update. */
 const ConnectionUpdate = z.object({
   instance: z.string(),
-  state: ConnectionState,
+  state: z
+    .enum([...ConnectionState.options, 'refused'])
+    .meta({ description: 'refused: nobody paired it while its codes were valid' }),
   reason: z.string().optional(),
+  statusReason: z.int().meta({
+    description: '200 for open and connecting; else the code of the network, or 428: it was closed',
+  }),
+  wuid: z.string().optional().meta({ description: 'When it opens: JID of its account' }),
+  profileName: z.string().nullable().optional(),
+  profilePictureUrl: z.string().nullable().optional(),
 });
+
+/** `data` of qrcode.updated: a code to pair the instance with, or that there are no more. */
+const QrcodeUpdate = z.union([
+  z.object({
+    qrcode: z.object({
+      instance: z.string(),
+      pairingCode: z.string().nullable().meta({ description: 'To be typed on the phone' }),
+      code: z.string().meta({ description: 'What the picture holds' }),
+      base64: z.string().meta({ description: 'The picture, as data:image/png;base64,…' }),
+    }),
+  }),
+  z.object({ message: z.string(), statusCode: z.int() }),
+]);
 
 /** `data` of call. */
 const CallUpdate = z.object({
   id: z.string(),
   from: z.string().meta({ description: 'JID of the caller' }),
   date: z.iso.datetime(),
+  chatId: z.string().meta({ description: 'JID of the chat that it is in' }),
   isVideo: z.boolean(),
+  isGroup: z.boolean(),
+  offline: z.boolean().meta({ description: 'Whether it rang while the instance was not connected' }),
   status: z.enum(['offer', 'reject', 'timeout', 'terminate', 'accept']),
 });
 
@@ -57,6 +85,16 @@ const ParticipantsUpdate = z.object({
   author: z.string().nullable().meta({ description: 'JID of who did it' }),
   participants: z.array(z.string()),
   action: z.enum(['add', 'remove', 'promote', 'demote']),
+  participantsData: z
+    .array(
+      z.object({
+        jid: z.string(),
+        phoneNumber: z.string(),
+        name: z.string().nullable(),
+        imgUrl: z.string().nullable(),
+      }),
+    )
+    .meta({ description: 'The same people, as far as the address book knows them' }),
 });
 
 /** `data` of presence.update. */
@@ -72,6 +110,8 @@ export const gatewayEventData = {
   call: CallUpdate,
   'group-participants.update': ParticipantsUpdate,
   'presence.update': PresenceUpdate,
+  'send.message': MessageUpsert,
+  'qrcode.updated': QrcodeUpdate,
 } as const satisfies Record<GatewayEventName, z.ZodType>;
 
 export type GatewayEventData = {
@@ -90,6 +130,14 @@ export const GatewayEvent = z.object({
   sender: z.string(),
 });
 export type GatewayEvent = z.infer<typeof GatewayEvent>;
+
+/** An event with the data that belongs to its name. */
+export type NamedGatewayEvent = {
+  [Name in GatewayEventName]: Omit<GatewayEvent, 'event' | 'data'> & {
+    readonly event: Name;
+    readonly data: GatewayEventData[Name];
+  };
+}[GatewayEventName];
 
 const KeyedUpdate = z.object({
   key: z.object({ id: z.string().min(1).max(128) }),

@@ -192,8 +192,9 @@ export const CreateInstanceRequest = SetSettingsRequest.extend({
     }),
   token: z
     .string()
-    .regex(/^[\x21-\x7e]{16,128}$/, 'must be 16 to 128 visible characters')
-    .nullish(),
+    .regex(/^([\x21-\x7e]{16,128})?$/, 'must be 16 to 128 visible characters')
+    .nullish()
+    .meta({ description: 'Empty or left out: one is made' }),
   connection: z
     // The last takes any object, so that faults are named by the form of the instance's network.
     .union([XmppConnection, TelegramConnection, WhatsAppCloudConnection, z.looseObject({})])

@@ -111,6 +111,15 @@ export const ContactRecord = z.object({
 });
 export type ContactRecord = z.infer<typeof ContactRecord>;
 
+/** The quote and the mentions of a message, under the names that WhatsApp has for them. */
+const ContextInfo = z.object({
+  stanzaId: z.string().optional().meta({ description: 'Id of the quoted message' }),
+  participant: z.string().optional().meta({ description: 'JID of its author, where that is known' }),
+  quotedMessage: MessageContent.optional().meta({ description: 'What it says, where that is known' }),
+  mentionedJid: z.array(z.string()),
+  nonJidMentions: z.int().optional().meta({ description: '1 where everybody in the group is mentioned' }),
+});
+
 export const MessageRecordAnswer = z.object({
   key: MessageKey,
   pushName: z
@@ -118,6 +127,8 @@ export const MessageRecordAnswer = z.object({
     .nullable()
     .meta({ description: 'Who wrote it; null for an own message', example: null }),
   message: MessageContent,
+  contextInfo: ContextInfo.optional().meta({ description: 'Absent without a quote and mentions' }),
+  messageType: z.string().meta({ description: 'Name of the field of `message`', example: 'audioMessage' }),
   messageTimestamp: z.string().meta({ example: '1795000000' }),
   status: MessageStatus,
 });

@@ -1,8 +1,14 @@
 /** Where an instance's events go (decisions B "Instances"): `POST /webhook/set/{instance}`. */
 import { z } from 'zod';
 import { DeliveryProgress } from './deliveries.ts';
+import { DOCUMENTED_TYPE, Flag, Recipient } from './gateway.ts';
 import { type GatewayEventName, gatewayEventNames } from './gateway-events.ts';
-import { CreateInstanceAnswer, CreateInstanceRequest, NameAnswer } from './gateway-instances.ts';
+import {
+  CreateInstanceAnswer,
+  CreateInstanceRequest,
+  NameAnswer,
+  PairingAnswer,
+} from './gateway-instances.ts';
 import { CONNECTION_HEADERS, headerFields } from './request-headers.ts';
 
 const Headers = headerFields({
@@ -17,8 +23,22 @@ function eventNamed(text: string): GatewayEventName | undefined {
   return gatewayEventNames.find((name) => name.replaceAll(/[.-]/g, '') === plain);
 }
 
-/** Presences are frequent: only webhooks that name them get them. */
-const usualEvents = gatewayEventNames.filter((name) => name !== 'presence.update');
+/**
+ * Without names: presences are frequent, a message that was sent is in messages.upsert already,
+ * and whoever has a pairing code can take the account over. The public server sends all.
+ */
+const onlyNamed: readonly GatewayEventName[] = ['presence.update', 'send.message', 'qrcode.updated'];
+
+/** @param asPublic whether GATEWAY_ANSWERS is public */
+export function eventsWanted(
+  named: readonly GatewayEventName[] | undefined,
+  asPublic: boolean,
+): GatewayEventName[] {
+  return [...(named ?? gatewayEventNames.filter((name) => asPublic || !onlyNamed.includes(name)))];
+}
+
+/** Larger media stay out of an event; the receiver can fetch them by their url. */
+export const MAX_EVENT_MEDIA_BYTES = 16 * 1024 * 1024;
 
 const Webhook = z.object({
   enabled: z.boolean().nullish().meta({ description: 'Default true' }),
@@ -27,18 +47,26 @@ const Webhook = z.object({
     example: 'https://example.com/hooks/messages',
   }),
   headers: Headers.nullish().meta({ description: 'Sent along with every event' }),
+  byEvents: Flag.nullish().meta({
+    description: 'Appends the name of the event to the path of the address: /messages-upsert',
+  }),
+  base64: Flag.nullish().meta({
+    description: `Puts the media of a message, up to ${MAX_EVENT_MEDIA_BYTES / 1024 / 1024} MiB, into data.message.base64`,
+  }),
+  webhookByEvents: Flag.nullish().meta({ description: 'The same as byEvents' }),
+  webhookBase64: Flag.nullish().meta({ description: 'The same as base64' }),
   events: z
     .array(z.string().max(64))
     .max(64)
     .nullish()
     .transform((names) =>
       names === null || names === undefined || names.length === 0
-        ? usualEvents
+        ? undefined
         : [...new Set(names.map(eventNamed).filter((name) => name !== undefined))],
     )
     .meta({
       description:
-        'Either spelling, messages.upsert or MESSAGES_UPSERT; absent or empty: all but presence.update. Names that this gateway does not know are left out.',
+        'Either spelling, messages.upsert or MESSAGES_UPSERT; absent or empty: all but presence.update, send.message and qrcode.updated, or all with GATEWAY_ANSWERS=public. Names that this gateway does not know are left out.',
     }),
 });
 
@@ -50,6 +78,8 @@ export const WebhookAnswer = z.object({
     enabled: z.boolean().meta({ example: true }),
     url: z.string().meta({ example: 'https://example.com/hooks/messages' }),
     headers: z.record(z.string(), z.string()).meta({ example: { 'X-Office': 'Paris' } }),
+    byEvents: z.boolean().meta({ example: false }),
+    base64: z.boolean().meta({ example: false }),
     events: z.array(z.enum(gatewayEventNames)).meta({ example: ['messages.upsert', 'messages.update'] }),
     secret: z.string().meta({
       description: 'whsec_… of Standard Webhooks 1.0.0; every event is signed with it',
@@ -82,9 +112,21 @@ export const MakeInstanceRequest = CreateInstanceRequest.and(
   z.object({
     // Public clients send an empty address where there is no webhook.
     webhook: z.union([Webhook, z.object({ url: z.literal('') }).transform(() => undefined)]).nullish(),
+    qrcode: Flag.nullish().meta({
+      description: 'Connect it now, and answer what to pair it with, where its network pairs',
+    }),
+    // Public clients send an empty one.
+    number: z
+      .union([z.literal('').transform(() => undefined), Recipient])
+      .nullish()
+      .meta({
+        [DOCUMENTED_TYPE]: 'string',
+        description: 'With qrcode: number of the phone, to get a code that can be typed on it',
+      }),
   }),
 );
 
 export const MakeInstanceAnswer = CreateInstanceAnswer.extend({
   webhook: WebhookAnswer.shape.webhook.optional(),
+  qrcode: PairingAnswer.optional(),
 });

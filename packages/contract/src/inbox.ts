@@ -1,7 +1,7 @@
 /** The data behind the voice inbox. Its page is the only client: others are promised nothing. */
 import { z } from 'zod';
 import type { MessageContent } from './gateway.ts';
-import type { GatewayEvent, GatewayEventData, GatewayEventName } from './gateway-events.ts';
+import type { NamedGatewayEvent } from './gateway-events.ts';
 import type { ConnectionState, TransportKind } from './gateway-instances.ts';
 import { Presence } from './gateway-operations.ts';
 import type { MessageKey, MessageStatus } from './job.ts';
@@ -81,9 +81,4 @@ export interface InboxEvent {
   readonly envelope: InboxEventEnvelope;
 }
 
-export type InboxEventEnvelope = {
-  [Name in GatewayEventName]: Omit<GatewayEvent, 'event' | 'data'> & {
-    readonly event: Name;
-    readonly data: GatewayEventData[Name];
-  };
-}[GatewayEventName];
+export type InboxEventEnvelope = NamedGatewayEvent;

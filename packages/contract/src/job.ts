@@ -196,6 +196,7 @@ export const MessageKey = z.object({
   remoteJid: z.string().meta({ example: '12025550101@people.loopback' }),
   fromMe: z.boolean().meta({ example: true }),
   id: z.string().meta({ example: '7F0C2A9BE41D47839C4E2B7D1A6F0E35' }),
+  participant: z.string().optional().meta({ description: 'In groups: JID of the author' }),
 });
 export type MessageKey = z.infer<typeof MessageKey>;
 

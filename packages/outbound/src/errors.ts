@@ -1,15 +1,22 @@
 /** Failures of a request to an address that a caller chose. */
 
+/** What operators set to open an address. */
+export const OPENING = 'OUTBOUND_ALLOW=host:port of the operator opens it';
+
 /**
  * The guard refused the request. The message never varies, so that a caller cannot map a network by
- * it; {@link reason} is exact: for the log, and for callers on this machine.
+ * it; {@link reason} is exact: for the log, and for callers on this machine. {@link explained} is
+ * for all callers: it says what their own URL shows, and never what a name resolves to.
  */
 export class OutboundRefused extends Error {
   override readonly name = 'OutboundRefused';
   readonly reason: string;
-  constructor(reason: string) {
+  readonly explained: string;
+  /** @param told the reason and the remedy, as far as they follow from the URL itself */
+  constructor(reason: string, told = `it does not lead to a public address; ${OPENING}`) {
     super('the address is not allowed');
     this.reason = reason;
+    this.explained = `${this.message}: ${told}`;
   }
 }
 

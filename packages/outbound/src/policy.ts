@@ -2,7 +2,7 @@
 import { networkInterfaces } from 'node:os';
 import { neverOpen, notPublic, parseAddress, single } from './address-table.ts';
 import { isHostName, localName, mayOpen, opens, type parseAllowRules } from './allow-rules.ts';
-import { OutboundRefused } from './errors.ts';
+import { OPENING, OutboundRefused } from './errors.ts';
 
 /**
  * `source`: read from. `webhook`: posted to, `destination`: put to; both https only. `service`:
@@ -37,24 +37,26 @@ export function parseTarget(raw: string, purpose: Purpose, policy: Policy, base?
   const hostname = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
   const target = { url, hostname, port, purpose };
-  const reason = parseAddress(hostname)
-    ? addressRefusal(target, hostname, policy)
-    : nameRefusal(target, policy);
-  if (reason !== undefined) throw new OutboundRefused(reason);
-  return target;
+  const literal = parseAddress(hostname);
+  const reason = literal ? addressRefusal(target, hostname, policy) : nameRefusal(target, policy);
+  if (reason === undefined) return target;
+  const opens = literal === undefined || neverOpen(single(literal)) === undefined;
+  throw new OutboundRefused(reason, opens ? `${reason}; ${OPENING}` : reason);
 }
 
 function parseUrl(raw: string, base: URL | undefined): URL {
-  if (raw.length > MAX_URL_CHARACTERS) throw new OutboundRefused(`URL of ${raw.length} characters`);
+  if (raw.length > MAX_URL_CHARACTERS) throw tooOdd(`URL of ${raw.length} characters`);
   // WHATWG parsing drops tabs and line breaks, so `exa\tmple.com` would become another host.
-  if (/[\s\p{Cc}]/u.test(raw)) throw new OutboundRefused('white space or control characters in the URL');
+  if (/[\s\p{Cc}]/u.test(raw)) throw tooOdd('white space or control characters in the URL');
   const url = URL.parse(raw, base?.href);
-  if (url === null) throw new OutboundRefused('not a URL');
-  if (url.protocol !== 'http:' && url.protocol !== 'https:')
-    throw new OutboundRefused(`scheme ${url.protocol}`);
-  if (url.username !== '' || url.password !== '') throw new OutboundRefused('credentials in the URL');
+  if (url === null) throw tooOdd('not a URL');
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') throw tooOdd(`scheme ${url.protocol}`);
+  if (url.username !== '' || url.password !== '') throw tooOdd('credentials in the URL');
   return url;
 }
+
+/** No rule opens it. */
+const tooOdd = (reason: string): OutboundRefused => new OutboundRefused(reason, reason);
 
 function nameRefusal(target: Target, policy: Policy): string | undefined {
   const { hostname, port } = target;

@@ -44,6 +44,7 @@ interface LoopbackSessionParts {
 export class LoopbackSession implements Session {
   readonly #parts: LoopbackSessionParts;
   readonly ownJid: string;
+  readonly ownName: string;
   readonly otherSide: OtherSide;
   readonly #presences: Presences;
   #settings: InstanceSettings;
@@ -55,6 +56,7 @@ export class LoopbackSession implements Session {
     this.#settings = parts.instance.settings;
     this.#state = parts.isAway ? 'close' : 'open';
     this.ownJid = personJid(parts.digits);
+    this.ownName = parts.instance.name;
     this.otherSide = parts.otherSide;
   }
 
@@ -83,7 +85,7 @@ export class LoopbackSession implements Session {
     this.#state = 'close';
     await relay.leave(digits);
     await this.#presences.showAvailable(false);
-    await reports.connectionChanged(instance.id, 'close', 'logged out');
+    await reports.connectionChanged(instance.id, 'close', 'logged out', 401);
   }
 
   async applySettings(settings: InstanceSettings): Promise<void> {

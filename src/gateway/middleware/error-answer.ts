@@ -14,6 +14,7 @@ import { awayReason, isRedisAway } from 'soundpost-kit/observe/away';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { UnreadableRecord } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
+import { CallerGone } from '../outgoing.ts';
 import { requestId } from './request-log.ts';
 
 const KIB = 1024;
@@ -31,6 +32,7 @@ interface ErrorAnswerOptions {
 
 export function errorAnswer({ logger, redisReady, observer }: ErrorAnswerOptions): ErrorRequestHandler {
   return (error, request, response, next) => {
+    if (error instanceof CallerGone) return;
     const shown = toGatewayError(error, redisReady());
     const { httpStatus } = gatewayErrorCatalogue[shown.code];
     if (shown.code === 'service_unavailable') {

@@ -119,6 +119,8 @@ const summaries: Readonly<Record<(typeof gatewayEventNames)[number], string>> = 
   call: 'Somebody calls, or a call has ended',
   'group-participants.update': 'Somebody entered or left a group, or changed rank in it',
   'presence.update': 'Somebody writes, records, comes or goes',
+  'send.message': 'The gateway sent a message',
+  'qrcode.updated': 'There is a new code to pair the instance with, or there are no more',
 };
 
 const EVENT_DESCRIPTION =

@@ -128,7 +128,7 @@ function sendInvite({ sessions, texts }: GatewayServices): Route {
       errors: ['unknown_recipient', 'rate_limited', ...groupErrors],
     },
     body: SendInviteRequest,
-    async run({ instance, body }) {
+    async run({ instance, body, gone }) {
       const session = await sessions.connected(instance);
       const hand = session.sendInvite?.bind(session);
       const group = parseAddress(body.groupJid, 'groupJid');
@@ -152,7 +152,7 @@ function sendInvite({ sessions, texts }: GatewayServices): Route {
         inviteCode,
         text,
       }));
-      await texts.send(instance, session, invites, hand);
+      await texts.send(instance, session, invites, hand, gone);
       return { send: true as const, inviteUrl };
     },
   });

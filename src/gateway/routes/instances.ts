@@ -2,6 +2,7 @@
 
 import { parseAddress } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';
+import type { Pairing } from 'soundpost-chat/transport';
 import {
   type ConnectionState,
   ConnectionStateAnswer,
@@ -14,6 +15,7 @@ import {
   PublicListedInstance,
   settingsAnswer,
 } from 'soundpost-contract/gateway-instances';
+import { foreignSwitches } from 'soundpost-contract/gateway-switches';
 import { MakeInstanceAnswer, MakeInstanceRequest } from 'soundpost-contract/gateway-webhooks';
 import { z } from 'zod';
 import { type Route, route } from '../route.ts';
@@ -89,7 +91,8 @@ function management(services: GatewayServices): Route[] {
   ];
 }
 
-function createInstance({ audit, instances, sessions, webhooks, outbound }: GatewayServices): Route {
+function createInstance(services: GatewayServices): Route {
+  const { audit, instances, sessions, outbound, logger } = services;
   return route({
     method: 'post',
     path: '/instance/create',
@@ -98,7 +101,7 @@ function createInstance({ audit, instances, sessions, webhooks, outbound }: Gate
       operationId: 'createInstance',
       summary: 'Make an instance',
       description:
-        'Instances on loopback and xmpp connect at once, on whatsapp when told to. The token is answered this once.',
+        'Instances on loopback and xmpp connect at once, on whatsapp when told to, or with `qrcode`. The token is answered this once. What this gateway does not do and would be asked for (`proxyHost`, `chatwootUrl`, `rabbitmq` …) is refused by its name.',
       tag: 'Instances',
       answer: {
         status: 201,
@@ -108,23 +111,49 @@ function createInstance({ audit, instances, sessions, webhooks, outbound }: Gate
       errors: ['name_in_use', 'unsupported'],
     },
     body: MakeInstanceRequest,
+    foreign: foreignSwitches.instance,
     async run({ body }) {
-      const { webhook, ...request } = body;
+      const { webhook, qrcode, number, ...request } = body;
+      const pairingNumber = qrcode ? digitsOf(number) : undefined;
       await sessions.requireUsable(request.transport);
       if (webhook) {
         await requireReachable(webhook, outbound);
       }
       const { instance, token } = await instances.create(request);
       audit({ event: 'key created', key: `instance:${instance.id}` });
+      // Before it connects, so that its first events are told.
+      const kept = webhook && (await keepWebhook(instance, webhook, services));
+      // It is made, whether it can be connected or not: its token is answered this once.
+      const connected = qrcode
+        ? await connect(instance, pairingNumber, sessions).catch((error: unknown) => {
+            logger.warn({ err: error, instance: instance.name }, 'a new instance could not be connected');
+            return undefined;
+          })
+        : undefined;
       const state = await sessions.state(instance);
       return {
         instance: describe({ instance, state }),
         hash: token,
         settings: settingsAnswer(instance.settings),
-        ...(webhook ? { webhook: await keepWebhook(instance, webhook, webhooks) } : {}),
+        ...(kept && { webhook: kept }),
+        ...(connected?.pairing && { qrcode: connected.pairing }),
       };
     },
   });
+}
+
+/** Throws bad_request. */
+const digitsOf = (number: string | null | undefined): string | undefined =>
+  number ? parseAddress(number, 'number').digits : undefined;
+
+/** Starts connecting. @returns what to pair the instance with, if its network pairs */
+async function connect(
+  instance: Instance,
+  pairingNumber: string | undefined,
+  sessions: Sessions,
+): Promise<{ readonly current: Instance; readonly pairing: Pairing | undefined }> {
+  const current = await sessions.connect(instance, pairingNumber);
+  return { current, pairing: (await sessions.of(current)).pairing?.() };
 }
 
 function connection({ sessions }: GatewayServices): Route[] {
@@ -149,10 +178,8 @@ function connection({ sessions }: GatewayServices): Route[] {
       },
       query: ConnectQuery,
       async run({ instance, query: { number } }) {
-        const pairingNumber = number ? parseAddress(number, 'number').digits : undefined;
-        const current = await sessions.connect(instance, pairingNumber);
-        const session = await sessions.of(current);
-        return session.pairing?.() ?? stateAnswer(current, sessions);
+        const { current, pairing } = await connect(instance, digitsOf(number), sessions);
+        return pairing ?? stateAnswer(current, sessions);
       },
     }),
     route({

@@ -15,7 +15,7 @@ import { hashOf, type IdempotencyPolicy, once } from 'soundpost-kit/http/idempot
 import { z } from 'zod';
 import { badRequest, readJson } from '../middleware/error-answer.ts';
 import { readMultipart } from '../multipart.ts';
-import type { Turn } from '../outgoing.ts';
+import { callerGone, type Turn } from '../outgoing.ts';
 import { named, type Route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 import { type AudioInput, parseAudio } from '../voice-notes.ts';
@@ -88,6 +88,7 @@ async function handle(
   services: GatewayServices,
 ): Promise<void> {
   const { sender, workspaces, order } = services;
+  const gone = callerGone(response);
   // Requests join the order once complete, before anything else can delay them.
   let turn: Turn | undefined;
   let json: unknown;
@@ -104,7 +105,7 @@ async function handle(
       const answer = await answerOnce(
         { request, response, instance, services },
         fingerprint,
-        (idempotencyKey) => sender.voice({ instance, fields, content, idempotencyKey, turn: place }),
+        (idempotencyKey) => sender.voice({ instance, fields, content, idempotencyKey, turn: place, gone }),
       );
       response.status(200).json(answer);
     });
@@ -131,6 +132,7 @@ export function sendTextRoutes(services: GatewayServices): Route[] {
       headers: IdempotencyHeaders,
       async handle(request, response, found) {
         const instance = named(found);
+        const gone = callerGone(response);
         const json = await readJson(request, response);
         const turn = services.order.join(instance.id);
         try {
@@ -143,7 +145,8 @@ export function sendTextRoutes(services: GatewayServices): Route[] {
           const answer = await answerOnce(
             { request, response, instance, services },
             fingerprint,
-            (idempotencyKey) => services.sender.text({ instance, fields, content, idempotencyKey, turn }),
+            (idempotencyKey) =>
+              services.sender.text({ instance, fields, content, idempotencyKey, turn, gone }),
           );
           response.status(201).json(answer);
         } finally {

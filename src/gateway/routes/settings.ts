@@ -12,6 +12,7 @@ import {
   settingsAnswer,
 } from 'soundpost-contract/gateway-instances';
 import { PrivacySettings } from 'soundpost-contract/gateway-operations';
+import { foreignSwitches } from 'soundpost-contract/gateway-switches';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
 
@@ -30,6 +31,7 @@ export function settingsRoutes({ instances, sessions }: GatewayServices): Route[
         errors: [],
       },
       body: SetSettingsRequest,
+      foreign: foreignSwitches.settings,
       async run({ instance, body }) {
         const changed = await instances.changeSettings(instance, body);
         const session = await sessions.of(changed);

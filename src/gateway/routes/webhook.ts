@@ -2,7 +2,9 @@
 
 import type { Instance } from 'soundpost-chat/instances';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
+import { foreignSwitches } from 'soundpost-contract/gateway-switches';
 import {
+  eventsWanted,
   InstanceDeliveries,
   ReplayRequest,
   SetWebhookRequest,
@@ -13,9 +15,9 @@ import type { Outbound } from 'soundpost-outbound/outbound';
 import type { z } from 'zod';
 import { type Route, route } from '../route.ts';
 import type { GatewayServices } from '../services.ts';
-import type { Webhooks } from '../webhooks/webhooks.ts';
+import { addressOf } from '../webhooks/webhooks.ts';
 
-export function webhookRoutes({ webhooks, deliveries, outbound }: GatewayServices): Route[] {
+export function webhookRoutes({ webhooks, deliveries, outbound, answersAsPublic }: GatewayServices): Route[] {
   return [
     route({
       method: 'post',
@@ -31,9 +33,10 @@ export function webhookRoutes({ webhooks, deliveries, outbound }: GatewayService
         errors: [],
       },
       body: SetWebhookRequest,
+      foreign: foreignSwitches.webhook,
       async run({ instance, body: { webhook } }) {
         await requireReachable(webhook, outbound);
-        return { webhook: await keepWebhook(instance, webhook, webhooks) };
+        return { webhook: await keepWebhook(instance, webhook, { webhooks, answersAsPublic }) };
       },
     }),
     route({
@@ -91,15 +94,25 @@ export function webhookRoutes({ webhooks, deliveries, outbound }: GatewayService
 
 type Wanted = z.output<typeof SetWebhookRequest>['webhook'];
 
+const isByEvents = ({ byEvents, webhookByEvents }: Wanted): boolean => byEvents ?? webhookByEvents ?? false;
+
+/** Of all events. */
+const LONGEST_NAME = 'group-participants.update';
+
 /** Throws bad_request. A disabled webhook can have any address. */
-export async function requireReachable({ enabled, url }: Wanted, outbound: Outbound): Promise<void> {
+export async function requireReachable(wanted: Wanted, outbound: Outbound): Promise<void> {
+  const { enabled, url } = wanted;
   try {
     if (enabled ?? true) {
       await outbound.checkUrl(url, 'webhook');
+      // The address of an event can be longer than a URL may be.
+      if (isByEvents(wanted)) {
+        await outbound.checkUrl(addressOf({ url, byEvents: true }, LONGEST_NAME), 'webhook');
+      }
     }
   } catch (error) {
     if (error instanceof OutboundRefused) {
-      throw new GatewayError('bad_request', `webhook.url: ${error.message}`, { cause: error });
+      throw new GatewayError('bad_request', `webhook.url: ${error.explained}`, { cause: error });
     }
     throw error;
   }
@@ -107,14 +120,17 @@ export async function requireReachable({ enabled, url }: Wanted, outbound: Outbo
 
 export async function keepWebhook(
   instance: Instance,
-  { enabled, url, headers, events }: Wanted,
-  webhooks: Webhooks,
+  wanted: Wanted,
+  { webhooks, answersAsPublic }: Pick<GatewayServices, 'webhooks' | 'answersAsPublic'>,
 ): Promise<WebhookAnswer['webhook']> {
+  const { enabled, url, headers, events } = wanted;
   const kept = await webhooks.set(instance.id, {
     enabled: enabled ?? true,
     url,
     headers: headers ?? {},
-    events,
+    byEvents: isByEvents(wanted),
+    base64: wanted.base64 ?? wanted.webhookBase64 ?? false,
+    events: eventsWanted(events, answersAsPublic),
   });
   return { instanceName: instance.name, ...kept };
 }

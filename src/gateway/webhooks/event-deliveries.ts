@@ -9,18 +9,21 @@ import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Probes } from 'soundpost-kit/observe/probes';
 import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import type { Outbound } from 'soundpost-outbound/outbound';
-import { WEBHOOKS_AT_A_TIME, type Webhook } from '../../followups/post-webhook.ts';
+import { WEBHOOKS_AT_A_TIME } from '../../followups/post-webhook.ts';
 import { FollowUpQueue } from '../../followups/queue.ts';
 import { FollowUpWorker } from '../../followups/worker.ts';
+import type { MediaStore } from '../media-store.ts';
 import {
   EventDelivery,
   eventDelivery,
   instanceKind,
   RELAY_TRIES,
+  type ReadyEvent,
   type RelayTarget,
   relayKind,
 } from './event-kinds.ts';
-import type { Webhooks } from './webhooks.ts';
+import { repeatsStatus } from './public-events.ts';
+import { addressOf, type Webhooks } from './webhooks.ts';
 
 interface EventDeliveriesOptions {
   /** Of the role `request`. */
@@ -28,6 +31,9 @@ interface EventDeliveriesOptions {
   /** Of the role `worker`, for the engine. Closed with it. */
   readonly workerRedis: Redis;
   readonly webhooks: Webhooks;
+  readonly media: Pick<MediaStore, 'plain'>;
+  /** Base URL of the gateway under GATEWAY_ANSWERS=public; undefined: events of our own form. */
+  readonly publicUrl: string | undefined;
   readonly outbound: Outbound;
   /** Attempts at an instance's webhook, seconds after the event. */
   readonly scheduleSeconds: readonly number[];
@@ -58,7 +64,7 @@ export class EventDeliveries {
   readonly #options: EventDeliveriesOptions;
   readonly #queue: FollowUpQueue;
   readonly #workerQueue: FollowUpQueue;
-  #worker: FollowUpWorker<EventDelivery, Webhook, { readonly status: number }> | undefined;
+  #worker: FollowUpWorker<EventDelivery, ReadyEvent, { readonly status: number }> | undefined;
 
   constructor(options: EventDeliveriesOptions) {
     const { redis, workerRedis, logger } = options;
@@ -75,11 +81,11 @@ export class EventDeliveries {
 
   /** Starts delivering. Only one process at a time can, because lanes are local. */
   async start(): Promise<void> {
-    const { webhooks, outbound, scheduleSeconds, relay, workerRedis, probes, logger, observer } =
-      this.#options;
+    const { scheduleSeconds, relay, workerRedis, probes, logger, observer } = this.#options;
+    const { webhooks, media, publicUrl, outbound } = this.#options;
     const { post } = outbound;
     const kept = { scheduleSeconds, logSeconds: LOG_SECONDS };
-    const instance = instanceKind({ webhooks, post, ...kept, logger, observer });
+    const instance = instanceKind({ webhooks, media, publicUrl, post, ...kept, logger, observer });
     const relayed = relayKind(relay, logger);
     this.#worker = await FollowUpWorker.start({
       queue: this.#workerQueue,
@@ -109,11 +115,12 @@ export class EventDeliveries {
   }
 
   async #addToWebhook(event: LiveEvent): Promise<void> {
-    const { redis, webhooks, scheduleSeconds } = this.#options;
+    const { redis, webhooks, publicUrl, scheduleSeconds } = this.#options;
     const webhook = await webhooks.of(event.instanceId);
     if (!webhook?.enabled || !webhook.events.includes(event.event as GatewayEventName)) {
       return;
     }
+    if (publicUrl !== undefined && repeatsStatus(JSON.parse(event.envelope))) return;
     const data = eventDelivery(event);
     const { deliveryId, eventTimeMs } = data;
     const shown = shownKey(event.instanceId);
@@ -137,13 +144,15 @@ export class EventDeliveries {
   async list(instanceId: string): Promise<InstanceDelivery[]> {
     const { redis, webhooks } = this.#options;
     const webhook = await webhooks.of(instanceId);
-    const endpoint = webhook && (await this.#queue.failingEndpoint(instanceId, webhook.url));
     const ids = await redis.zrange(shownKey(instanceId), '0', '-1', 'REV');
     const found = await Promise.all(
       ids.map(async (id) => {
         const delivery = await this.#queue.look(id);
         const event = eventOf(delivery?.stored.data);
-        return delivery && event && { event, ...delivery.progress, ...endpoint };
+        if (delivery === undefined || event === undefined) return undefined;
+        const address = webhook && addressOf(webhook, event);
+        const endpoint = address && (await this.#queue.failingEndpoint(instanceId, address));
+        return { event, ...delivery.progress, ...endpoint };
       }),
     );
     return found.filter((one) => one !== undefined);

@@ -11,6 +11,10 @@ const Webhook = z.object({
   enabled: z.boolean(),
   url: z.string(),
   headers: z.record(z.string(), z.string()),
+  /** Whether each event has an address of its own, see {@link addressOf}. */
+  byEvents: z.boolean().default(false),
+  /** Whether media are put into events. */
+  base64: z.boolean().default(false),
   events: z.array(z.enum(gatewayEventNames)),
   /** `whsec_<base64>` */
   secret: z.string(),
@@ -56,6 +60,14 @@ export class Webhooks {
   async remove({ id }: { readonly id: string }): Promise<void> {
     await this.#redis.hdel(WEBHOOKS, id);
   }
+}
+
+/** Where an event goes: with `byEvents` to a path of its own. */
+export function addressOf({ url, byEvents }: Pick<Webhook, 'url' | 'byEvents'>, event: string): string {
+  if (!byEvents) return url;
+  const address = new URL(url);
+  address.pathname = `${address.pathname.replace(/\/$/, '')}/${event.replaceAll('.', '-')}`;
+  return address.href;
 }
 
 const labelOf = (instanceId: string): string => `webhook of ${instanceId}`;

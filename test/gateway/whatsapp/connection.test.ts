@@ -43,6 +43,7 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
       const code = setting.network.socket.showQr();
       expect(session.pairing()).toMatchObject({ code, count: 2 });
       expect(session.pairing()?.base64).not.toBe(first?.base64);
+      expect(setting.reported.codes).toEqual([first?.code, code]);
     });
 
     it('answers the same picture to whoever connects meanwhile', async () => {
@@ -99,6 +100,7 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
       expect(setting.reported.connections.at(-1)).toBe(
         'close: not paired: the connection was lost, or timed out',
       );
+      expect(setting.reported.codes).toEqual([expect.any(String), undefined]);
       await session.connect();
       expect(session.pairing()).toMatchObject({ pairingCode: null, count: 1 });
       // What the pairing code had left in the credentials would make Baileys log in instead of pairing.

@@ -54,6 +54,7 @@ describe('what the WhatsApp transport reports, against a typed fake socket', () 
             text: 'hello @49',
             contextInfo: {
               stanzaId: 'Q1',
+              participant: `${OWN_NUMBER}:7@s.whatsapp.net`,
               quotedMessage: { conversation: 'before' },
               mentionedJid: [`${OWN_NUMBER}:7@s.whatsapp.net`],
             },
@@ -73,7 +74,7 @@ describe('what the WhatsApp transport reports, against a typed fake socket', () 
           timestampSeconds: 1_700_000_000,
           content: { kind: 'text', text: 'hello @49' },
           context: {
-            quoted: { id: 'Q1', text: 'before' },
+            quoted: { id: 'Q1', text: 'before', authorJid: ownJid },
             mentioned: [ownJid],
             mentionsEveryOne: false,
             linkPreview: false,

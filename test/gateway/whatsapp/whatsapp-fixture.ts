@@ -12,6 +12,7 @@ import type {
   IncomingMessage,
   MessageContext,
   OutgoingVoice,
+  Pairing,
   ParticipantsChange,
   Session,
   Transport,
@@ -52,6 +53,8 @@ class Reported implements TransportReports {
   readonly edits: IncomingEdit[] = [];
   readonly presences: string[] = [];
   readonly connections: string[] = [];
+  /** Codes that were made; undefined where there are no more. */
+  readonly codes: (string | undefined)[] = [];
   readonly calls: IncomingCall[] = [];
   readonly changes: ParticipantsChange[] = [];
   /** Called while a message is being reported. */
@@ -76,6 +79,10 @@ class Reported implements TransportReports {
 
   async connectionChanged(_instanceId: string, state: string, reason?: string): Promise<void> {
     this.connections.push(reason === undefined ? state : `${state}: ${reason}`);
+  }
+
+  async pairingChanged(_instanceId: string, pairing: Pairing | undefined): Promise<void> {
+    this.codes.push(pairing?.code);
   }
 
   async callChanged(_instanceId: string, call: IncomingCall): Promise<void> {

@@ -128,6 +128,22 @@ describe('what is said in a group', () => {
     expect(roomId).not.toBe(id);
   });
 
+  it('has what it quotes, with the author, and whom it mentions', async () => {
+    await ada.do('forge', {
+      stanza: `<message to="${room}" id="quoting-1" type="groupchat"><body>Hedy does.</body><reply xmlns="urn:xmpp:reply:0" to="${hedy.jid}/phone" id="asked-1"/><reference xmlns="urn:xmpp:reference:0" type="mention" uri="xmpp:${hedy.jid}"/></message>`,
+    });
+    const report = await instance.reported(
+      'the answer',
+      (candidate) => candidate.kind === 'message' && candidate.message.messageId === 'quoting-1',
+    );
+    expect(report).toMatchObject({
+      message: {
+        authorJid: ada.jid,
+        context: { quoted: { id: 'asked-1', authorJid: hedy.jid }, mentioned: [hedy.jid] },
+      },
+    });
+  });
+
   it('comes back to its author once, who does not get it as news', async () => {
     const id = await instance.voice(room, note);
     await instance.reported(

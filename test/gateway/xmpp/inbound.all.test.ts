@@ -71,11 +71,15 @@ describe('a message', () => {
 
   it('that answers another one has the quotation beside the text', async () => {
     await ada.do('forge', {
-      stanza: `<message to="${instance.session.ownJid}" id="answer-1" type="chat"><body>&gt; \ud83c\udfbb How was it?\nLoud.</body><reply xmlns="urn:xmpp:reply:0" id="asked-1"/><fallback xmlns="urn:xmpp:fallback:0" for="urn:xmpp:reply:0"><body start="0" end="16"/></fallback></message>`,
+      stanza: `<message to="${instance.session.ownJid}" id="answer-1" type="chat"><body>&gt; \ud83c\udfbb How was it?\nLoud.</body><reply xmlns="urn:xmpp:reply:0" to="${instance.session.ownJid}/phone" id="asked-1"/><fallback xmlns="urn:xmpp:fallback:0" for="urn:xmpp:reply:0"><body start="0" end="16"/></fallback></message>`,
     });
     const { content, context } = await arrived('answer-1');
     expect(content).toEqual({ kind: 'text', text: 'Loud.' });
-    expect(context.quoted).toEqual({ id: 'asked-1', text: '\ud83c\udfbb How was it?' });
+    expect(context.quoted).toEqual({
+      id: 'asked-1',
+      text: '\ud83c\udfbb How was it?',
+      authorJid: instance.session.ownJid,
+    });
   });
 
   it('that asks for a receipt gets one, once', async () => {

@@ -1,13 +1,14 @@
 -- Settles a message and moves its status forward, never back, with the events of both.
 -- KEYS: message, chat, chats, unread, events, alias (of the network's id, if there is one)
 -- ARGV: rank, status, atMs, messageId, chatJid, arrival, instanceId, upsertEvent, updateEvent,
---   streamLength, oldestMs, networkId ('' for none), keepSeconds
+--   streamLength, oldestMs, networkId ('' for none), keepSeconds, sendEvent
 -- Returns: 1 when the status moved, otherwise 0
 -- A receipt may arrive before the network's own acknowledgement, so any status settles the message.
+-- `sendEvent` is empty for a message that the gateway did not send.
 local message, chat, chats, unread, events, alias = unpack(KEYS)
 local rank, word, at, id, jid, kind = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local instanceId, upsert, update, length, oldest = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
-local networkId, keepSeconds = ARGV[12], ARGV[13]
+local networkId, keepSeconds, send = ARGV[12], ARGV[13], ARGV[14]
 local function emit(event, envelope)
   redis.call('XADD', events, 'MAXLEN', '~', length, '*',
     'instanceId', instanceId, 'event', event, 'envelope', envelope)
@@ -25,6 +26,7 @@ if redis.call('HSETNX', message, 'settled', '1') == 1 then
   if kind == 'history' then return 0 end
   if kind == 'incoming' then redis.call('HINCRBY', unread, jid, 1) end
   emit('messages.upsert', upsert)
+  if send ~= '' then emit('send.message', send) end
 end
 if tonumber(current) >= rank or redis.call('HGET', message, 'status') == 'ERROR' then return 0 end
 redis.call('HSET', message, 'rank', rank, 'status', word)

@@ -72,7 +72,7 @@ export const Environment = z.object({
     .enum(['contract', 'public'])
     .default('contract')
     .describe(
-      'Whether the gateway answers as its own interface says, or, for clients of the public server, as that one does',
+      'Whether the gateway answers, and tells events, as its own interface says, or, for clients of the public server, as that one does',
     ),
   GATEWAY_EVENTS_URL: httpUrl
     .optional()

@@ -108,7 +108,11 @@ export interface Observer {
   /** @returns a function to call once when the tool has ended */
   toolStarted(tool: MediaTool): (ending: ToolEnding) => void;
   /** A voice message was sent to its network, or failed. */
-  messageSent(transport: TransportKind, outcome: 'sent' | GatewayErrorCode, seconds: number): void;
+  messageSent(
+    transport: TransportKind,
+    outcome: 'sent' | 'caller_gone' | GatewayErrorCode,
+    seconds: number,
+  ): void;
 }
 
 const nothing = (): void => undefined;

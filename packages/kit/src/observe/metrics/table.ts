@@ -310,8 +310,11 @@ export const metricTable = {
   },
   soundpost_gateway_sends_total: {
     type: 'counter',
-    help: 'Voice messages that the gateway was to send, by network and outcome: sent, or the code of the error',
-    labels: { transport: TransportKind.options, outcome: ['sent', ...Object.keys(gatewayErrorCatalogue)] },
+    help: 'Voice messages that the gateway was to send, by network and outcome: sent, caller_gone where the caller hung up before, or the code of the error',
+    labels: {
+      transport: TransportKind.options,
+      outcome: ['sent', 'caller_gone', ...Object.keys(gatewayErrorCatalogue)],
+    },
     of: ['gateway'],
   },
   soundpost_gateway_send_duration_seconds: {
