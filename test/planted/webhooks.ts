@@ -223,8 +223,8 @@ export const webhookFaults: readonly Fault[] = [
     promise:
       'failure.md "The gateway\'s answer is lost": the repetition has the same Idempotency-Key: one message',
     in: 'sendVoiceMessage',
-    search: "apikey: settings.apiKey, 'idempotency-key': idempotencyKey }",
-    replace: 'apikey: settings.apiKey }',
+    search: "...call.headers, 'idempotency-key': idempotencyKey }",
+    replace: '...call.headers }',
     tests: ['test/worker/voice.test.ts'],
   },
   {
@@ -247,8 +247,9 @@ export const webhookFaults: readonly Fault[] = [
     name: 'run-goes-on-after-a-failure',
     promise: 'api.md "A long recording": a note that fails stops those after it',
     in: 'addNext',
-    search: "outcome?.status === 'sent' && next <",
-    replace: 'next <',
+    search: "if (outcome?.status === 'sent' && next >= 0) {",
+    replace: `if (part + 1 < parts.length) return followUps.addVoice({ tenant, jobId, sendId, part: part + 1, request });
+      if (outcome?.status === 'sent' && next >= 0) {`,
     tests: ['test/jobs/announcements.core-all.test.ts', 'test/api/voice-run.test.ts'],
   },
   {
@@ -271,7 +272,7 @@ export const webhookFaults: readonly Fault[] = [
     name: 'message-status-goes-back',
     promise: 'gateway.md "Sending": a message\'s status moves forward only',
     in: 'message-status-raise.lua',
-    search: 'if known and rank(known) >= rank(ARGV[1]) then return known end',
+    search: "if known and (known == 'ERROR' or rank(known) >= rank(ARGV[1])) then return answer(known) end",
     replace: '',
     tests: [
       'test/api/webhooks.test.ts',
