@@ -165,13 +165,14 @@ export function voiceFaults(
   request: VoiceMessageRequest | undefined,
   path: string,
 ): Fault[] {
-  const adapter: GatewayAdapter = gatewayAdapters[gatewayKind];
-  const faults = request === undefined ? {} : (adapter.faults?.(request) ?? {});
-  return Object.entries(faults).map(([field, why]) => ({
-    code: 'INVALID_REQUEST',
-    path: within(path, field),
-    message: `must not be given: ${why}`,
-  }));
+  const { cannot = [] }: GatewayAdapter = gatewayAdapters[gatewayKind];
+  return cannot
+    .filter(({ isAsked }) => request !== undefined && isAsked(request))
+    .map(({ field, why }) => ({
+      code: 'INVALID_REQUEST',
+      path: within(path, field),
+      message: `must not be given: ${why}`,
+    }));
 }
 
 /** Throws FORBIDDEN when the key lacks the instance. */

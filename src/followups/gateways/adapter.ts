@@ -2,7 +2,7 @@
 import type { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
 
-export type VoiceRequest = Omit<VoiceMessageRequest, 'split' | 'trimSilence'>;
+type VoiceRequest = Omit<VoiceMessageRequest, 'split' | 'trimSilence'>;
 
 export interface Sending {
   readonly request: VoiceRequest;
@@ -39,7 +39,7 @@ export interface Failure {
   readonly message: string;
 }
 
-export interface Answered {
+interface Answered {
   readonly status: number;
   /** Undefined if the body is not JSON. */
   readonly json: unknown;
@@ -66,8 +66,12 @@ export interface GatewayAdapter {
   failure(answered: Answered): Failure;
   /** From the body of an event; empty for any other event. @throws SyntaxError if unreadable */
   updates(body: string): readonly StatusUpdate[];
-  /** What the server cannot do, by field. */
-  faults?(request: VoiceRequest): Readonly<Record<string, string>>;
+  /** What the server cannot do: a request that asks for it is refused. */
+  readonly cannot?: readonly {
+    readonly field: keyof VoiceRequest;
+    readonly why: string;
+    isAsked(request: VoiceRequest): boolean;
+  }[];
 }
 
 const NOT_NOW = new Set([429, 503]);
@@ -89,8 +93,6 @@ export function whatsAppAddress(number: string, domain: string): string {
   if (host === undefined) return `${user.replace(/\D/g, '')}@${domain}`;
   return `${user}@${PEOPLE.has(host) ? domain : host}`;
 }
-
-export const isGroup = (address: string): boolean => address.endsWith('@g.us');
 
 /**
  * WhatsApp's server refused the message, or knows nobody of this number, as whatsmeow words it

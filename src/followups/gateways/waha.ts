@@ -85,11 +85,23 @@ export const waha: GatewayAdapter = {
     const isOurs = payload !== undefined && payload.fromMe !== false;
     return isOurs && payload.ack !== undefined ? [{ id: payload.id, status: payload.ack }] : [];
   },
-  faults: ({ mentioned, mentionsEveryOne, delay }) => ({
-    ...(mentioned?.length && { mentioned: 'WAHA cannot mention anybody in a voice message' }),
-    ...(mentionsEveryOne && { mentionsEveryOne: 'WAHA cannot mention anybody in a voice message' }),
-    ...(delay && { delay: 'WAHA shows no presence before a voice message' }),
-  }),
+  cannot: [
+    {
+      field: 'mentioned',
+      why: 'WAHA mentions nobody in a voice message',
+      isAsked: ({ mentioned = [] }) => mentioned.length > 0,
+    },
+    {
+      field: 'mentionsEveryOne',
+      why: 'WAHA mentions nobody in a voice message',
+      isAsked: ({ mentionsEveryOne = false }) => mentionsEveryOne,
+    },
+    {
+      field: 'delay',
+      why: 'WAHA shows no presence before a voice message',
+      isAsked: ({ delay = 0 }) => delay > 0,
+    },
+  ],
 };
 
 function unquoted(text: string): unknown {

@@ -5,13 +5,7 @@
 import { parseJson } from 'soundpost-base/json';
 import type { MessageStatus } from 'soundpost-contract/job';
 import { z } from 'zod';
-import {
-  failureOf,
-  type GatewayAdapter,
-  isGroup,
-  REFUSED_BY_WHATSAPP,
-  whatsAppAddress,
-} from './adapter.ts';
+import { failureOf, type GatewayAdapter, REFUSED_BY_WHATSAPP, whatsAppAddress } from './adapter.ts';
 import { wordsOf } from './words.ts';
 
 const DOMAIN = 's.whatsapp.net';
@@ -82,10 +76,22 @@ export const wuzapi: GatewayAdapter = {
     if (data === undefined || status === undefined || data.event.IsFromMe) return [];
     return data.event.MessageIDs.map((id) => ({ id, status }));
   },
-  faults: ({ number, quoted, mentionsEveryOne, delay }) => ({
-    ...(quoted &&
-      isGroup(number) && { quoted: 'wuzapi needs the author of what is quoted, which is unknown in a group' }),
-    ...(mentionsEveryOne && { mentionsEveryOne: 'wuzapi mentions people by name only: use mentioned' }),
-    ...(delay && { delay: 'wuzapi shows no presence before a voice message' }),
-  }),
+  cannot: [
+    {
+      field: 'quoted',
+      why: 'wuzapi needs the author of what is quoted, which is unknown in a group',
+      isAsked: ({ quoted, number }) =>
+        quoted !== undefined && whatsAppAddress(number, DOMAIN).endsWith('@g.us'),
+    },
+    {
+      field: 'mentionsEveryOne',
+      why: 'wuzapi mentions people one by one: name them in mentioned',
+      isAsked: ({ mentionsEveryOne = false }) => mentionsEveryOne,
+    },
+    {
+      field: 'delay',
+      why: 'wuzapi shows no presence before a voice message',
+      isAsked: ({ delay = 0 }) => delay > 0,
+    },
+  ],
 };

@@ -91,9 +91,11 @@ export async function sendVoiceMessage(
   }
   const text = await beginningOf(response).catch(() => undefined);
   if (text === undefined) signal?.throwIfAborted();
-  const { status: httpStatus } = response;
-  const answer = text === undefined ? lost('the answer of the gateway broke off') : undefined;
-  return { ...(answer ?? read(adapter, response, text ?? '', request)), httpStatus };
+  const answer =
+    text === undefined
+      ? lost('the answer of the gateway broke off')
+      : read(adapter, response, text, request);
+  return { ...answer, httpStatus: response.status };
 }
 
 async function inBase64({ isForm }: GatewayAdapter, file: VoiceFile): Promise<string | undefined> {

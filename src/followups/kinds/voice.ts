@@ -254,7 +254,7 @@ async function conclude(
  * a second 504 settles that nobody knows.
  */
 async function isWorthRepeating(
-  { code }: Extract<SendAnswer, { kind: 'lost' }>,
+  { code }: { readonly code: string },
   partId: string,
   services: VoiceServices,
 ): Promise<boolean> {
