@@ -72,7 +72,9 @@ describe.each(kinds)('GATEWAY_KIND=$kind', ({ kind, start, remoteJid, last, quot
   });
 
   const send = (number: string, more: Json = {}) =>
-    service.call('POST', `/v1/jobs/${jobId}/voice-message`, { json: { instance: 'theirs', number, ...more } });
+    service.call('POST', `/v1/jobs/${jobId}/voice-message`, {
+      json: { instance: 'theirs', number, ...more },
+    });
   /** The message once it is as wanted. */
   const becomes = (what: string, is: (voice: Json) => boolean): Promise<Json> =>
     until(what, async () => {
@@ -84,7 +86,12 @@ describe.each(kinds)('GATEWAY_KIND=$kind', ({ kind, start, remoteJid, last, quot
   it('sends the note to the byte, with what it quotes, and follows its status', async () => {
     await send('+1 (202) 555-0101', { quoted: { key: { id: 'Q1' } } });
     const voice = await becomes(last, ({ messageStatus }) => messageStatus === last);
-    expect(voice).toMatchObject({ status: 'sent', attempts: 1, error: null, key: { remoteJid, fromMe: true } });
+    expect(voice).toMatchObject({
+      status: 'sent',
+      attempts: 1,
+      error: null,
+      key: { remoteJid, fromMe: true },
+    });
     const { bytes } = await service.call('GET', `/v1/download/${jobId}`);
     expect(theirs.sent.get(voice.key.id)).toBe(createHash('sha256').update(bytes).digest('hex'));
     expect(theirs.asked.at(-1)).toMatchObject(quote);
@@ -100,13 +107,16 @@ describe.each(kinds)('GATEWAY_KIND=$kind', ({ kind, start, remoteJid, last, quot
     expect(attempts).toBe(1);
   });
 
-  it.each(['+12025550999', '+12025550500'])('to %s may have been sent, so it is not sent again', async (to) => {
-    const before = theirs.asked.length;
-    await send(to);
-    const { error, attempts } = await reaches('unknown');
-    expect([error.code, attempts]).toEqual(['ANSWER_LOST', 1]);
-    expect(theirs.asked).toHaveLength(before + 1);
-  });
+  it.each(['+12025550999', '+12025550500'])(
+    'to %s may have been sent, so it is not sent again',
+    async (to) => {
+      const before = theirs.asked.length;
+      await send(to);
+      const { error, attempts } = await reaches('unknown');
+      expect([error.code, attempts]).toEqual(['ANSWER_LOST', 1]);
+      expect(theirs.asked).toHaveLength(before + 1);
+    },
+  );
 
   it.each(refused)('refuses %s at submission', async (field, more) => {
     const { status, body } = await send('+12025550101', more);

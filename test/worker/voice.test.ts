@@ -405,7 +405,13 @@ describe('what the gateway is sent', () => {
     answer = json(201, SENT);
     await askAnew(1);
     await deliver({ kind: 'other', part: 1 });
-    const { instance: _, quoted: _quoted, mentioned: _mentioned, mentionsEveryOne: _all, ...fields } = request;
+    const {
+      instance: _,
+      quoted: _quoted,
+      mentioned: _mentioned,
+      mentionsEveryOne: _all,
+      ...fields
+    } = request;
     expect(JSON.parse(seen[0]?.body.toString() ?? '')).toEqual({
       ...fields,
       audio: expect.any(String),
@@ -481,7 +487,7 @@ describe('a message that the network gives up', () => {
   it('after it is known as the part of the voice message that it is', async () => {
     answer = json(200, SENT);
     await deliver({ kind: 'soundpost' });
-    const origin = { jobId: JOB, sendId: `${JOB}-voice`, part: 0, round: 0 };
+    const origin = { jobId: JOB, sendId: `${JOB}-voice`, part: 0, round: 0, key: KEY, attempts: 1 };
     expect(await giveUp()).toMatchObject({ status: 'ERROR', origin, error });
     // What comes later changes nothing.
     const late = await raiseMessageStatus(redis, { id: KEY.id, status: 'READ' }, 60);

@@ -33,7 +33,7 @@ interface Exchange {
   answer(status: number, body: object): void;
   /** Breaks the connection off. */
   cut(): void;
-  took(body: Body, id: string, audio: Buffer): void;
+  took(id: string, audio: Buffer): void;
   asked(body: Body): void;
   post(type: string, event: string): Promise<unknown>;
 }
@@ -55,7 +55,7 @@ async function start(
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body)),
       cut: () => response.socket?.destroy(),
       asked: (body) => asked.push(body),
-      took: (_body, id, audio) => sent.set(id, createHash('sha256').update(audio).digest('hex')),
+      took: (id, audio) => sent.set(id, createHash('sha256').update(audio).digest('hex')),
       post: (type, event) =>
         fetch(webhook(), { method: 'POST', headers: { 'content-type': type }, body: event }),
     });
@@ -77,8 +77,38 @@ async function start(
 
 const newId = (): string => `3EB0${randomBytes(9).toString('hex').toUpperCase()}`;
 
+/** By the end of the number: what the server says when it fails. */
+type Failures = Readonly<Record<string, (to: string) => string>>;
+const failureFor = (failures: Failures, to: string): string | undefined =>
+  Object.entries(failures).find(([end]) => to.split('@')[0]?.endsWith(end))?.[1](to);
+const endsWith = (to: string, end: string): boolean => to.split('@')[0]?.endsWith(end) ?? false;
+
 const WAHA_FIELDS = new Set(['session', 'chatId', 'file', 'reply_to', 'convert']);
 const ACKS = ['ERROR', 'PENDING', 'SERVER', 'DEVICE', 'READ', 'PLAYED'];
+const wahaFailures: Failures = {
+  404: (to) => `2 UNKNOWN: no LID found for ${to} from server`,
+  463: () => '2 UNKNOWN: server returned error 463',
+  500: () => 'No sessions',
+};
+
+function wahaFault({ chatId, file, reply_to, convert }: Body): string | undefined {
+  if (!/^\d+@(c\.us|g\.us|lid)$/.test(chatId)) return `2 UNKNOWN: cannot parse ${chatId}`;
+  if (reply_to !== undefined && reply_to.split('_').length < 3) return 'Message id be in format';
+  if (typeof file?.mimetype !== 'string' || (file.data === undefined) === (file.url === undefined)) {
+    return "Cannot use 'in' operator to search for 'url' in undefined";
+  }
+  const isOgg = file.data === undefined || Buffer.from(file.data, 'base64').toString('latin1').startsWith('OggS');
+  return convert || isOgg ? undefined : 'the file is not Ogg';
+}
+
+/** As the exception filter passes an Error on: with the whole request after it. */
+const wahaError = (message: string, body: Body): object => ({
+  statusCode: 500,
+  timestamp: new Date().toISOString(),
+  exception: { message, code: 2, details: message, name: 'Error', stack: `Error: ${message}\n  at {}` },
+  request: { path: '/api/sendVoice', method: 'POST', body, query: {}, padding: 'A'.repeat(300_000) },
+  version: { version: '2026.7.2', engine: 'GOWS', tier: 'PLUS' },
+});
 
 /** WAHA with the engine GOWS: devlikeapro/waha, chatting.dto.ts, AllExceptionsFilter.ts, webhooks.dto.ts. */
 export function startWaha(setting: Setting): Promise<MessagingServer> {
@@ -86,43 +116,25 @@ export function startWaha(setting: Setting): Promise<MessagingServer> {
     const http = (statusCode: number, message: string) => void answer(statusCode, { statusCode, message });
     if (incoming.headers['x-api-key'] !== setting.apiKey) return http(401, 'Unauthorized');
     if (incoming.url !== '/api/sendVoice') return http(404, `Cannot POST ${incoming.url}`);
-    const { session, chatId, file, reply_to, convert } = body;
     const odd = Object.keys(body).find((name) => !WAHA_FIELDS.has(name));
     if (odd !== undefined) return http(400, `property ${odd} should not exist`);
-    // As the exception filter passes an Error on: with the whole request after it.
-    const thrown = (message: string) =>
-      void answer(500, {
-        statusCode: 500,
-        timestamp: new Date().toISOString(),
-        exception: { message, code: 2, details: message, name: 'Error', stack: `Error: ${message}\n  at {}` },
-        request: { path: incoming.url, method: 'POST', body, query: {}, padding: 'A'.repeat(300_000) },
-        version: { version: '2026.7.2', engine: 'GOWS', tier: 'PLUS' },
-      });
-    if (!/^\d+@(c\.us|g\.us|lid)$/.test(chatId)) return thrown(`2 UNKNOWN: cannot parse ${chatId}`);
-    if (reply_to !== undefined && reply_to.split('_').length < 3) return thrown('Message id be in format');
-    if (typeof file?.mimetype !== 'string' || (file.data === undefined) === (file.url === undefined)) {
-      return thrown("Cannot use 'in' operator to search for 'url' in undefined");
-    }
+    const fault = wahaFault(body);
+    if (fault !== undefined) return void answer(500, wahaError(fault, body));
     asked(body);
-    const ends = (digits: string): boolean => chatId.split('@')[0].endsWith(digits);
-    if (ends('503')) {
+    const { session, chatId, file } = body;
+    if (endsWith(chatId, '503')) {
       const error = 'Session status is not as expected. Try again later or restart the session';
       return void answer(422, { error, session, status: 'STARTING', expected: ['WORKING'] });
     }
-    if (ends('404')) return thrown(`2 UNKNOWN: no LID found for ${chatId} from server`);
-    if (ends('463')) return thrown('2 UNKNOWN: server returned error 463');
-    if (ends('500')) return thrown('No sessions');
-    const audio = Buffer.from(file.data ?? file.url, file.data === undefined ? 'utf8' : 'base64');
-    if (!convert && file.data !== undefined && !audio.toString('latin1').startsWith('OggS')) {
-      return thrown('the file is not Ogg');
-    }
+    const failure = failureFor(wahaFailures, chatId);
+    if (failure !== undefined) return void answer(500, wahaError(failure, body));
     const id = newId();
-    took(body, id, audio);
-    if (ends('999')) return void cut();
+    took(id, Buffer.from(file.data ?? '', 'base64'));
+    if (endsWith(chatId, '999')) return void cut();
     const whole = `true_${chatId}_${id}`;
     answer(201, { id: whole, timestamp: 1, from: chatId, fromMe: true, to: chatId, ack: 0, _data: {} });
     return async () => {
-      for (const ack of ends('131') ? [-1] : [1, 2, 3, 4]) {
+      for (const ack of endsWith(chatId, '131') ? [-1] : [1, 2, 3, 4]) {
         const payload = { id: whole, from: chatId, to: chatId, participant: null, fromMe: true, ack };
         const event = { event: 'message.ack', session, engine: 'GOWS', me: { id: '1@c.us' } };
         const ackName = ACKS[ack + 1];
@@ -132,38 +144,46 @@ export function startWaha(setting: Setting): Promise<MessagingServer> {
   });
 }
 
+const wuzapiFailures: Failures = {
+  503: () => 'no session',
+  404: (to) => `Error sending message: no LID found for ${to} from server`,
+  463: () => 'Error sending message: server returned error 463',
+  500: () => 'Error sending message: timed out waiting for message send response',
+};
+
+function wuzapiFault({ Phone, Audio, Seconds, ContextInfo = {} }: Body): string | undefined {
+  const faults: Readonly<Record<string, boolean>> = {
+    'missing Phone in Payload': !Phone,
+    'missing Audio in Payload': !Audio,
+    'could not parse Phone': !/^\d+(@(s\.whatsapp\.net|g\.us|lid))?$/.test(Phone),
+    'missing Participant in ContextInfo':
+      (ContextInfo.StanzaId === undefined) !== (ContextInfo.Participant === undefined),
+    'could not decode Payload': Seconds !== undefined && !Number.isInteger(Seconds),
+    'audio must be base64 (data:audio/) or valid HTTP URL': !/^(data:audio\/\w+;base64,|https?:)/.test(Audio),
+  };
+  return Object.keys(faults).find((words) => faults[words]);
+}
+
 /** wuzapi: asternic/wuzapi, handlers.go (SendAudio, Respond), helpers.go (callHook), wmiau.go (events.Receipt). */
 export function startWuzapi(setting: Setting): Promise<MessagingServer> {
   return start(setting, ({ incoming, body, answer, cut, asked, took, post }) => {
     const fail = (code: number, error: string) => void answer(code, { code, error, success: false });
     if (incoming.headers.token !== setting.apiKey) return fail(401, 'Unauthorized');
     if (incoming.url !== '/chat/send/audio') return fail(404, '404 page not found');
-    const { Phone, Audio, Seconds, ContextInfo = {} } = body;
-    if (!Phone) return fail(400, 'missing Phone in Payload');
-    if (!Audio) return fail(400, 'missing Audio in Payload');
-    if (!/^\d+(@(s\.whatsapp\.net|g\.us|lid))?$/.test(Phone)) return fail(400, 'could not parse Phone');
-    if ((ContextInfo.StanzaId === undefined) !== (ContextInfo.Participant === undefined)) {
-      return fail(400, 'missing Participant in ContextInfo');
-    }
-    if (Seconds !== undefined && !Number.isInteger(Seconds)) return fail(400, 'could not decode Payload');
-    const [, data] = /^data:audio\/\w+;base64,(.*)$/s.exec(Audio) ?? [];
-    if (data === undefined && !/^https?:/.test(Audio)) {
-      return fail(400, 'audio must be base64 (data:audio/) or valid HTTP URL');
-    }
+    const fault = wuzapiFault(body);
+    if (fault !== undefined) return fail(400, fault);
     asked(body);
-    const ends = (digits: string): boolean => Phone.split('@')[0].endsWith(digits);
-    if (ends('503')) return fail(500, 'no session');
-    if (ends('404')) return fail(500, `Error sending message: no LID found for ${Phone} from server`);
-    if (ends('463')) return fail(500, 'Error sending message: server returned error 463');
-    if (ends('500')) return fail(500, 'Error sending message: timed out waiting for message send response');
+    const { Phone, Audio } = body;
+    const failure = failureFor(wuzapiFailures, Phone);
+    if (failure !== undefined) return fail(500, failure);
     const id = newId();
-    took(body, id, Buffer.from(data ?? Audio, data === undefined ? 'utf8' : 'base64'));
-    if (ends('999')) return void cut();
+    took(id, Buffer.from(Audio.slice(Audio.indexOf(',') + 1), 'base64'));
+    if (endsWith(Phone, '999')) return void cut();
     answer(200, { code: 200, data: { Details: 'Sent', Id: id, Timestamp: 1 }, success: true });
     return async () => {
       const event = { Chat: Phone, Sender: Phone, IsGroup: false, MessageIDs: [id], Type: '' };
       // First one from the account's own phone, which says nothing of the recipient.
-      const read = ends('102') ? [] : [['Read', false]];
+      const read = endsWith(Phone, '102') ? [] : [['Read', false]];
       for (const [state, IsFromMe] of [['Read', true], ['Delivered', false], ...read]) {
         const jsonData = JSON.stringify({ type: 'ReadReceipt', state, event: { ...event, IsFromMe } });
         const form = new URLSearchParams({ jsonData, token: setting.apiKey, userID: '1' });

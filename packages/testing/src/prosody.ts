@@ -202,11 +202,11 @@ VirtualHost "${DOMAIN}"
 Component "${ROOMS}" "muc"
   modules_enabled = { "muc_mam" }
 ${
-    without.includes('http_file_share')
-      ? ''
-      : `
+  without.includes('http_file_share')
+    ? ''
+    : `
 Component "${SHARE}" "http_file_share"
   http_file_share_access = { "${DOMAIN}" }
 `
-  }`;
+}`;
 }

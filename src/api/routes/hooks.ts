@@ -86,14 +86,16 @@ async function takeUpdate({ services }: RouteContext, update: StatusUpdate): Pro
   const { redis, followUps, settings } = services;
   const { status, origin } = await raiseMessageStatus(redis, update, settings.jobTtlSeconds);
   if (update.status !== 'ERROR' || status !== 'ERROR' || origin === undefined) return;
-  const { jobId, sendId, part, round } = origin;
+  const { jobId, sendId, part, round, key, attempts } = origin;
   const record = await findJob(services, jobId);
   if (record === undefined) return;
+  // The worker may not have recorded yet that it was sent.
+  const outcome = { status: 'sent', key, messageStatus: status, error: null } as const;
   // Under an id of its own, so an event that comes twice is announced once.
   await followUps.addWebhook(record, {
     deliveryId: webhookId(`${notePartId(sendId, part)}-${round}-undelivered`),
     event: 'voice.updated',
-    voiceMessage: await readVoice(redis, record, sendId),
+    voiceMessage: await readVoice(redis, record, sendId, { part, outcome, attempts }),
   });
   await redis.publish(CHANGE_CHANNEL, jobId);
 }

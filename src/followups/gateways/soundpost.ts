@@ -4,7 +4,7 @@ import { gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import { StatusReport } from 'soundpost-contract/gateway-events';
 import { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import { z } from 'zod';
-import { type GatewayAdapter, failureOf, type Sending } from './adapter.ts';
+import { failureOf, type GatewayAdapter, type Sending } from './adapter.ts';
 import { wordsOf } from './words.ts';
 
 /** Other servers omit fields or write them differently; these are the ones needed. */

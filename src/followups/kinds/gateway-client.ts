@@ -92,9 +92,7 @@ export async function sendVoiceMessage(
   const text = await beginningOf(response).catch(() => undefined);
   if (text === undefined) signal?.throwIfAborted();
   const answer =
-    text === undefined
-      ? lost('the answer of the gateway broke off')
-      : read(adapter, response, text, request);
+    text === undefined ? lost('the answer of the gateway broke off') : read(adapter, response, text, request);
   return { ...answer, httpStatus: response.status };
 }
 

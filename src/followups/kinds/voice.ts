@@ -111,8 +111,8 @@ async function addNext(
   // Not always the one after it: those may be sent, if this note was sent again.
   const next = parts.findIndex(({ status }) => status !== 'sent');
   if (outcome?.status === 'sent' && next >= 0) {
-    // An earlier note that the network gave up stops the run, and was announced.
-    if (next < part) return;
+    // A note that the network gave up stops the run, and is announced with that event.
+    if (next <= part) return;
     const isOpen = parts[next]?.status === 'pending' || parts[next]?.status === 'sending';
     if (isOpen) return followUps.addVoice({ tenant, jobId, sendId, part: next, request });
   }
@@ -227,7 +227,7 @@ async function conclude(
   const partId = notePartId(payload.sendId, payload.part);
   switch (answer.kind) {
     case 'sent':
-      return sent(answer, payload, services);
+      return sent(answer, payload, attempt.number, services);
     case 'refused':
       return attempt.earlierLost ? unknown(answer.message) : failed(answer.code, answer.message);
     case 'not-now':
@@ -265,9 +265,10 @@ async function isWorthRepeating(
 async function sent(
   { key, messageStatus }: Extract<SendAnswer, { kind: 'sent' }>,
   { jobId, sendId, part, round }: VoicePayload,
+  attempts: number,
   { redis, logSeconds, logger }: VoiceServices,
 ): Promise<Tried<VoiceOutcome>> {
-  const report = { id: key.id, status: messageStatus, origin: { jobId, sendId, part, round } };
+  const report = { id: key.id, status: messageStatus, origin: { jobId, sendId, part, round, key, attempts } };
   // Also keeps a status that the gateway has already reported, for as long as the job.
   const now = await raiseMessageStatus(redis, report, logSeconds).catch((error) => {
     // It is sent all the same.

@@ -1,6 +1,6 @@
 /** State of a job's voice message, from the record of the job that sends it. */
 
-import { MessageStatus, messageStatuses, type VoiceMessageState } from 'soundpost-contract/job';
+import { MessageKey, MessageStatus, messageStatuses, type VoiceMessageState } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { ofItsType, readText, unlessUnreadable, withEdition } from 'soundpost-kit/redis/record';
@@ -19,7 +19,7 @@ export async function readVoiceState(
   return record.voiceSendId === null ? undefined : readVoice(redis, record, record.voiceSendId);
 }
 
-/** The end of the current attempt, which its own record does not show yet. */
+/** The end of the current attempt, which its own record may not show yet. */
 interface JustEnded {
   readonly part: number;
   readonly outcome: VoiceOutcome;
@@ -40,9 +40,9 @@ export async function readVoice(
     const error = { code: 'JOB_FAILED', message: 'the job itself failed' };
     return { ...NOTHING_SENT, status: 'failed', fitsVoiceBubble, error };
   }
-  const read = (part: number): Promise<PartState> | PartState =>
+  const read = (part: number): Promise<PartState> =>
     ended?.part === part
-      ? { ...ended.outcome, attempts: ended.attempts }
+      ? endedPart(redis, ended.outcome, ended.attempts)
       : readPart(redis, notePartId(sendId, part));
   const notes = voice?.parts;
   return notes === undefined
@@ -67,8 +67,7 @@ async function readPart(redis: Redis, partId: string): Promise<PartState> {
       () => readText(VoiceOutcome, result),
       (why): VoiceOutcome => ({ ...NOTHING_SENT, status: 'unknown', error: unreadable(why.message) }),
     );
-    const later = outcome.key === null ? {} : await readMessage(redis, outcome.key.id);
-    return { ...outcome, ...later, attempts };
+    return endedPart(redis, outcome, attempts);
   }
   if (hasEnded) {
     const error = { code: 'INTERNAL_ERROR', message: 'the message could not be handed over' };
@@ -77,6 +76,12 @@ async function readPart(redis: Redis, partId: string): Promise<PartState> {
   // A note that is sent again keeps what it once failed with.
   const error = attempts === 0 || failure === undefined ? null : readReason(failure);
   return { ...NOTHING_SENT, status: isSending ? 'sending' : 'pending', attempts, error };
+}
+
+/** With what has become of its message since. */
+async function endedPart(redis: Redis, outcome: VoiceOutcome, attempts: number): Promise<PartState> {
+  const later = outcome.key === null ? {} : await readMessage(redis, outcome.key.id);
+  return { ...outcome, ...later, attempts };
 }
 
 /** Why an attempt failed that another one follows, as it is logged. */
@@ -155,6 +160,9 @@ const MessageOrigin = z.object({
   sendId: z.string(),
   part: z.int(),
   round: z.int(),
+  key: MessageKey,
+  /** Completed attempts, when it was sent. */
+  attempts: z.int(),
 });
 type MessageOrigin = z.infer<typeof MessageOrigin>;
 

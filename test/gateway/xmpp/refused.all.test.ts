@@ -20,7 +20,11 @@ beforeAll(async () => {
     password: accounts.soundpost,
     service: `xmpp://127.0.0.1:${prosody.port}`,
   };
-  await service.gateway('POST', '/instance/create', { instanceName: 'jabber', transport: 'xmpp', connection });
+  await service.gateway('POST', '/instance/create', {
+    instanceName: 'jabber',
+    transport: 'xmpp',
+    connection,
+  });
   await until('the account is connected', async () => {
     const { body } = await service.gateway('GET', '/instance/connectionState/jabber');
     return body.instance.state === 'open';
