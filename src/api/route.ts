@@ -15,6 +15,7 @@ import type { DownloadAddress, IncomingUploads, Storage } from 'soundpost-kit/st
 import type { SandboxLevel } from 'soundpost-media/sandbox';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import type { z } from 'zod';
+import type { GatewayKind } from '../followups/gateways/adapters.ts';
 import type { JobFollowUps } from '../followups/job-followups.ts';
 import type { JobChanges } from '../jobs/job-changes.ts';
 import type { JobQueue } from '../jobs/job-queue.ts';
@@ -79,6 +80,8 @@ export interface ApiSettings {
   readonly console?: Parameters<typeof consolePage>[0];
   /** Standard Webhooks secret of the events that the gateway posts. */
   readonly gatewayEventsSecret: string;
+  /** Whose events arrive, and what can be asked of it. */
+  readonly gatewayKind: GatewayKind;
   /** Accepts another server's events; undefined: they are rejected. */
   readonly gatewayEventsToken: string | undefined;
   /** Whether a transcriber is configured, so that transcripts are offered. */

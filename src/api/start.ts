@@ -152,6 +152,7 @@ function settingsOf(
         }
       : {}),
     gatewayEventsSecret: secrets.gatewayEventsSecret,
+    gatewayKind: config.GATEWAY_KIND,
     gatewayEventsToken: config.GATEWAY_EVENTS_TOKEN,
     hasTranscriber: config.TRANSCRIBER_URL !== undefined,
     ...(sandbox === undefined ? {} : { sandbox }),

@@ -5,6 +5,8 @@ import { ServiceError } from 'soundpost-contract/errors';
 import type { JobRequest, VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { transcriptsOf } from 'soundpost-contract/output-request';
 import { RATE_WINDOW_SECONDS, type RateState } from 'soundpost-kit/redis/rate';
+import type { GatewayAdapter } from '../followups/gateways/adapter.ts';
+import { gatewayAdapters } from '../followups/gateways/adapters.ts';
 import { sealDestinations } from '../jobs/destinations.ts';
 import { saveBatch } from '../jobs/job-index.ts';
 import type { NewJob } from '../jobs/job-queue.ts';
@@ -23,7 +25,7 @@ import {
 } from './address-faults.ts';
 import type { Answer, AnswerTurn } from './answer.ts';
 import { LimitReached } from './limit-reached.ts';
-import { faultsError } from './request.ts';
+import { type Fault, faultsError } from './request.ts';
 import type { ApiServices } from './route.ts';
 
 export interface Submission {
@@ -64,6 +66,7 @@ export async function submitJobs(
       const faults = [
         ...faultOf(source),
         ...transcriptFaults(services, request, path),
+        ...voiceFaults(services.settings, request.options.voiceMessage, within(path, 'options.voiceMessage')),
         ...ofAddresses.flat(),
       ];
       return { source, faults };
@@ -154,6 +157,22 @@ async function demandTranscriptMinutes(
     state.resetSeconds,
     { policy: 'transcripts', state, windowSeconds: DAY_SECONDS },
   );
+}
+
+/** Of the fields that the configured gateway cannot do. @param path of the request, `` for none */
+export function voiceFaults(
+  { gatewayKind }: Pick<ApiServices['settings'], 'gatewayKind'>,
+  request: VoiceMessageRequest | undefined,
+  path: string,
+): Fault[] {
+  const { cannot = [] }: GatewayAdapter = gatewayAdapters[gatewayKind];
+  return cannot
+    .filter(({ isAsked }) => request !== undefined && isAsked(request))
+    .map(({ field, why }) => ({
+      code: 'INVALID_REQUEST',
+      path: within(path, field),
+      message: `must not be given: ${why}`,
+    }));
 }
 
 /** Throws FORBIDDEN when the key lacks the instance. */

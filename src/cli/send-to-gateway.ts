@@ -2,9 +2,14 @@
 import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { outputFormats } from 'soundpost-contract/formats';
 import type { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
-import { type GatewaySettings, sendVoiceMessage } from '../followups/kinds/gateway-client.ts';
+import {
+  type GatewaySettings,
+  LARGEST_BASE64_BYTES,
+  sendVoiceMessage,
+} from '../followups/kinds/gateway-client.ts';
 import type { Config } from '../process/config.ts';
 import { deriveSecrets, readSecretKey, secretKeyPath } from '../process/secrets.ts';
 import { UsageError } from './ending.ts';
@@ -18,8 +23,6 @@ interface SentMessage {
 const TRIES = 4;
 const PAUSE_SECONDS = 3;
 const LONGEST_PAUSE_SECONDS = 30;
-/** Another server's gateway gets up to this much in the request. */
-const LARGEST_INLINE_BYTES = 12 * 1024 * 1024;
 
 /** Checks before any work. Throws a UsageError that names what to set. */
 export async function gatewayOf(config: Config): Promise<GatewaySettings> {
@@ -54,7 +57,7 @@ export async function sendToGateway(
   signal: AbortSignal,
 ): Promise<SentMessage> {
   const { size: sizeBytes } = await stat(path);
-  if (gateway.kind === 'other' && sizeBytes > LARGEST_INLINE_BYTES) {
+  if (gateway.kind !== 'soundpost' && sizeBytes > LARGEST_BASE64_BYTES) {
     throw new Error(
       `the voice message has ${sizeBytes} bytes, and such a gateway would have to fetch it from a service: use --server`,
     );
@@ -65,7 +68,7 @@ export async function sendToGateway(
     const answer = await sendVoiceMessage(
       gateway,
       request,
-      { path, sizeBytes, isNote: true, url: '' },
+      { path, sizeBytes, isNote: true, mediaType: outputFormats.voice.mediaType, url: '' },
       idempotencyKey,
     );
     switch (answer.kind) {
@@ -74,12 +77,12 @@ export async function sendToGateway(
       case 'refused':
         throw new Error(`the voice message was not sent: ${answer.message} (${answer.code})`);
       case 'lost':
-        throw new Error(`nobody knows whether the voice message was sent: ${answer.error}`);
+        throw new Error(`nobody knows whether the voice message was sent: ${answer.message}`);
       case 'not-now': {
         const seconds = answer.retryAfterSeconds ?? PAUSE_SECONDS;
         if (tried === TRIES || seconds > LONGEST_PAUSE_SECONDS) {
           throw new Error(
-            `the voice message was not sent: ${answer.error} at ${gateway.url}; GATEWAY_URL and GATEWAY_PORT say where it is`,
+            `the voice message was not sent: ${answer.message} at ${gateway.url}; GATEWAY_URL and GATEWAY_PORT say where it is`,
           );
         }
         await delay(seconds * 1000, undefined, { signal }).catch(() => signal.throwIfAborted());

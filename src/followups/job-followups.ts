@@ -153,24 +153,32 @@ export class JobFollowUps {
 
   /**
    * Resumes a stopped run from the note that stopped it.
+   * @param isUndelivered the gateway has sent that note, and the network gave it up: another
+   *   message follows
    * @returns false if that went to another recipient or is unknown
    */
   async goOnWithVoice(
     sendId: string,
     part: number,
     { instance, number }: VoiceMessageRequest,
+    isUndelivered: boolean,
   ): Promise<boolean> {
     const partId = notePartId(sendId, part);
     const stored = await this.queues.voice.find(partId);
     if (stored === undefined) return false;
-    const { request, round } = readPayload(VoicePayload, stored.data);
+    const { request, round, keyRound } = readPayload(VoicePayload, stored.data);
     if (request.instance !== instance || request.number !== number) return false;
     // A concurrent request has already resumed it.
     if (stored.status === 'pending') return true;
     await decide(async () => {
       // The caller accepts that the note may already have been sent.
-      await clearSending(this.#redis, partId);
-      await this.queues.voice.replay(partId, { round: round + 1 });
+      const isUnknowable = await clearSending(this.#redis, partId);
+      const next = round + 1;
+      // The gateway answers a known key as before.
+      await this.queues.voice.replay(partId, {
+        round: next,
+        keyRound: isUndelivered || isUnknowable ? next : keyRound,
+      });
     });
     return true;
   }

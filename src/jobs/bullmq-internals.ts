@@ -183,6 +183,8 @@ export async function isVoiceConfirmed(redis: Redis, id: string): Promise<boolea
 
 /** Our field in a voice message's hash, set while a request to the gateway is running. */
 const SENDING = 'spSending';
+/** Our field beside it: the gateway has answered that it does not know the outcome. */
+const TIMED_OUT = 'spTimedOut';
 /** Our field in the hash of a delivery to a destination: its latest replay, as JSON. */
 const REPLAY = 'spReplay';
 
@@ -190,6 +192,7 @@ const FollowUpHash = z.object({
   atm: NATURAL.default(0),
   finishedOn: NATURAL.optional(),
   returnvalue: z.string().optional(),
+  failedReason: z.string().optional(),
   [SENDING]: z.string().optional(),
   [REPLAY]: z.string().optional(),
 });
@@ -208,6 +211,8 @@ export async function fetchFollowUp(redis: Redis, queue: 'voice' | 'transcript' 
     hasEnded: hash.finishedOn !== undefined,
     /** JSON; undefined before success. */
     result: hash.returnvalue,
+    /** Why the last attempt failed; also kept after a later success. */
+    failure: hash.failedReason,
     isSending: hash[SENDING] !== undefined,
     /** JSON; undefined unless it was asked for again. */
     replay: hash[REPLAY],
@@ -242,9 +247,19 @@ export function noteSending(redis: Redis, sendId: string): Promise<'new' | 'know
   return noteField(redis, recordKey('voice', sendId), SENDING, '1');
 }
 
-/** The gateway rejected the message, or it is requested again: an attempt sends no duplicate. */
-export async function clearSending(redis: Redis, sendId: string): Promise<void> {
-  await redis.hdel(recordKey('voice', sendId), SENDING);
+/** Whether it is the first time. */
+export async function noteTimedOut(redis: Redis, sendId: string): Promise<boolean> {
+  return (await noteField(redis, recordKey('voice', sendId), TIMED_OUT, '1')) !== 'known';
+}
+
+/**
+ * The gateway rejected the message, or it is requested again: an attempt sends no duplicate.
+ * @returns whether the gateway had answered that it does not know the outcome
+ */
+export async function clearSending(redis: Redis, sendId: string): Promise<boolean> {
+  const key = recordKey('voice', sendId);
+  const [, timedOut] = (await redis.multi().hdel(key, SENDING).hdel(key, TIMED_OUT).exec()) ?? [];
+  return timedOut?.[1] === 1;
 }
 
 /** Our field in the hash of any queue's job: when a worker that could not read it first left it. */

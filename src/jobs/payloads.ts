@@ -205,6 +205,8 @@ export const VoicePayload = z.strictObject({
   /** How often a stopped run was resumed from this note: each end is announced separately. */
   round: z.int().min(0),
   request: VoiceMessageRequest,
+  /** The round that sends a message of its own: the one before was not delivered. */
+  keyRound: z.int().min(1).optional(),
   /** A caller asked for it: it is sent only once its API has confirmed it. */
   isAsked: z.boolean().optional(),
 });

@@ -66,3 +66,28 @@ it.each([
   });
   expect(voiceMessage.error).toEqual({ code: 'HTTP_400', message: words });
 });
+
+it('a message that is given up after it was sent fails with the network’s words, and is announced once', async () => {
+  const hook = service.outside.hook('given-up');
+  const { options, ...more } = job('+12025550131');
+  const jobId = await service.submit({ ...more, options: { ...options, webhook: hook.url } });
+  const { voiceMessage } = await until('the sending has failed', async () => {
+    const now = await service.job(jobId);
+    return now.voiceMessage.status === 'failed' && now;
+  });
+  const error = { code: '131026', message: 'nobody is there' };
+  expect(voiceMessage).toMatchObject({ attempts: 1, messageStatus: 'ERROR', error });
+  const tell = () =>
+    service.call('POST', `/hooks/gateway?token=${TOKEN}`, {
+      key: null,
+      json: { event: 'messages.update', data: { keyId: voiceMessage.key.id, status: 'ERROR' } },
+    });
+  // The server repeats itself.
+  expect((await tell()).status).toBe(204);
+  const isFailure = ({ json }: { json: Json }) => json.voiceMessage?.status === 'failed';
+  const told = await until('the failure is announced', () => hook.received.find(isFailure));
+  expect(told.json).toMatchObject({ event: 'voice.updated', jobId, voiceMessage });
+  const { body } = await service.call('GET', `/v1/jobs/${jobId}/deliveries`);
+  const ids = body.data.deliveries.map(({ deliveryId }: Json) => deliveryId);
+  expect(ids.filter((id: string) => id.endsWith('-undelivered-webhook'))).toHaveLength(1);
+});

@@ -9,11 +9,16 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Answer, type Hook, type Json, TestService, useClips } from './api-fixture.ts';
 
 const clip = useClips('talk.m4a', 'tone.mp4');
+const TOKEN = 'the-token-of-the-other-server';
 const REQUEST = { instance: 'theirs', number: '12025550101', split: true };
 
 let theirs: Server;
 /** What the gateway was sent, and what it answers from the nth on. */
 let sent: Json[] = [];
+/** The Idempotency-Keys of it. */
+let keys: unknown[] = [];
+/** Of the next message. */
+let nth = 0;
 let refusesFrom = Number.POSITIVE_INFINITY;
 let service: TestService;
 let talk = '';
@@ -26,8 +31,12 @@ beforeAll(async () => {
     if (bytes === undefined) return;
     const body = JSON.parse(bytes.toString());
     const isRefused = sent.length >= refusesFrom;
-    const key = { remoteJid: 'x@s.whatsapp.net', fromMe: true, id: `NOTE${sent.length}` };
-    if (!isRefused) sent.push(body);
+    const key = { remoteJid: 'x@s.whatsapp.net', fromMe: true, id: `NOTE${nth}` };
+    if (!isRefused) {
+      sent.push(body);
+      keys.push(request.headers['idempotency-key']);
+      nth += 1;
+    }
     response.writeHead(isRefused ? 400 : 201, { 'content-type': 'application/json' });
     response.end(JSON.stringify(isRefused ? { message: 'not today' } : { key, status: 'PENDING' }));
   });
@@ -37,6 +46,7 @@ beforeAll(async () => {
     environment: {
       GATEWAY_URL: `http://127.0.0.1:${(theirs.address() as AddressInfo).port}`,
       GATEWAY_KIND: 'other',
+      GATEWAY_EVENTS_TOKEN: TOKEN,
     },
   });
   hook = service.outside.hook('runs');
@@ -70,7 +80,7 @@ it('is sent note by note, and told once as a whole', async () => {
     source: { type: 'url', url: talk },
     // The audio as it is: what costs is the rendition for the chat.
     output: { format: 'm4a' },
-    options: { voiceMessage: REQUEST, webhook: hook.url },
+    options: { voiceMessage: { ...REQUEST, quoted: { key: { id: 'Q1' } } }, webhook: hook.url },
   });
   const voice = await reaches(jobId, 'sent');
   expect(voice.parts).toHaveLength(3);
@@ -86,6 +96,7 @@ it('is sent note by note, and told once as a whole', async () => {
   expect(seconds).toBeCloseTo((await service.job(jobId)).outputFile.duration, 1);
   // The gateway's interface has no such fields.
   expect(sent.some((body) => 'split' in body)).toBe(false);
+  expect(sent.map((body) => 'quoted' in body)).toEqual([true, false, false]);
   // One webhook tells of the run, whatever many notes it has.
   const told = (await hook.got(2)).map(({ json }) => [json.event, json.voiceMessage?.parts.length]);
   // Each is sent by itself, and may come before the other.
@@ -99,6 +110,7 @@ it('is sent note by note, and told once as a whole', async () => {
 
 it('stops at a note that fails, and goes on there when it is sent again', async () => {
   sent = [];
+  nth = 0;
   refusesFrom = 1;
   expect((await sendTo('12025550102')).status).toBe(202);
   const stopped = await reaches(jobId, 'failed');
@@ -118,6 +130,23 @@ it('stops at a note that fails, and goes on there when it is sent again', async 
   const before = sent.length;
   await sendTo('12025550103');
   await until('all were sent again', () => sent.length === before + 3);
+});
+
+it('of which the network gave one note up has failed there, and that note alone is sent again', async () => {
+  const { key } = (await reaches(jobId, 'sent')).parts[1];
+  const event = { event: 'messages.update', data: { key, status: 'ERROR' } };
+  await service.call('POST', `/hooks/gateway?token=${TOKEN}`, { key: null, json: event });
+  const failed = await voiceOf(jobId);
+  expect(failed.status).toBe('failed');
+  expect(failed.parts.map(({ status }: Json) => status)).toEqual(['sent', 'failed', 'sent']);
+  sent = [];
+  keys = [];
+  await sendTo('12025550103');
+  const voice = await reaches(jobId, 'sent');
+  expect(voice.parts[1].key.id).not.toBe(key.id);
+  expect(sent).toHaveLength(1);
+  // The gateway would answer a key that it knows as before.
+  expect(keys).toEqual([expect.stringMatching(/\.1-1:12025550103$/)]);
 });
 
 it('cannot be made of a job that was submitted without it', async () => {

@@ -132,11 +132,20 @@ it('a gateway’s', { timeout }, async () => {
       response: { message: [{ jid: '49', exists: false, number: '49' }] },
     },
     { code: 'network_refused', message: ['groupJid: [object Object]'], error: { message: 'no' } },
+    { id: 'true_49@c.us_3EB0', ack: 0, exception: { message: 'No sessions' }, expected: ['WORKING'] },
+    { code: 200, data: { Details: 'Sent', Id: '3EB0', Timestamp: 1 }, success: true },
   ];
-  const gateway = { url, kind: 'other', brand: 'Messenger', apiKey: 'secret' } as const;
-  const file = { path: join(folder, 'sound'), sizeBytes: 5, isNote: true, url };
+  const kinds = ['other', 'waha', 'wuzapi', 'soundpost'] as const;
+  let nth = 0;
+  const file = { path: join(folder, 'sound'), sizeBytes: 5, isNote: true, mediaType: 'audio/ogg', url };
   const message = { instance: 'main', number: '4915112345678' };
   await attack(seeds, 100_000, async () => {
+    const gateway = {
+      url,
+      kind: kinds[nth++ % kinds.length] ?? 'other',
+      brand: 'Messenger',
+      apiKey: 'secret',
+    };
     const { kind } = await sendVoiceMessage(gateway, message, file, 'key');
     expect(['sent', 'not-now', 'refused', 'lost']).toContain(kind);
   });

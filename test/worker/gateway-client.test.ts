@@ -30,7 +30,7 @@ it('a gateway that hangs up before it has read the file is an answer or none, an
       const { kind } = await sendVoiceMessage(
         settings,
         request,
-        { path, sizeBytes, isNote: true, url },
+        { path, sizeBytes, isNote: true, mediaType: 'audio/ogg', url },
         `key-${nth}`,
       );
       ends.add(kind);

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
+import { gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
@@ -15,6 +16,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { JobFollowUps } from '../../src/followups/job-followups.ts';
 import { tryOnce } from '../../src/followups/kind.ts';
 import { voiceKind } from '../../src/followups/kinds/voice.ts';
+import { raiseMessageStatus } from '../../src/followups/state/voice.ts';
 import { readJobRecord } from '../../src/jobs/job-record.ts';
 import type { VoicePayload } from '../../src/jobs/payloads.ts';
 import { resultOf } from '../jobs/job-result.ts';
@@ -25,7 +27,10 @@ const JOB = 'job_0123456789abcdef';
 const VOICE_KEY = `files/${JOB}/one.voice.ogg`;
 const KEY = { remoteJid: '12025550101@people.loopback', fromMe: true, id: 'MESSAGE1' };
 const SENT = { key: KEY, message: {}, messageTimestamp: '1', status: 'PENDING' };
-const request = { instance: 'main', number: '12025550101', delay: 0, quoted: { key: { id: 'Q1' } } };
+const request = {
+  ...{ instance: 'main', number: '12025550101', delay: 0, quoted: { key: { id: 'Q1' } } },
+  ...{ mentioned: ['12025550102'], mentionsEveryOne: true },
+};
 
 interface Seen {
   readonly path: string;
@@ -42,11 +47,11 @@ let url = '';
 let closeGateway: () => Promise<void>;
 
 /** Of an earlier try nobody knows any more. */
-async function askAnew(): Promise<void> {
+async function askAnew(part = 0): Promise<void> {
   await redis.flushall();
   const queue = new JobFollowUps({ redis, webhookTries: 1, recordSeconds: 3600, logger });
   await queue.addVoice({
-    ...{ tenant: 'tenant01', jobId: JOB, sendId: `${JOB}-voice`, part: 0 },
+    ...{ tenant: 'tenant01', jobId: JOB, sendId: `${JOB}-voice`, part },
     request: VoiceMessageRequest.parse(request),
   });
   await queue.close();
@@ -93,6 +98,7 @@ interface Setting {
   readonly kind: 'soundpost' | 'other';
   readonly onUnknown?: 'keep' | 'resend';
   readonly last?: boolean;
+  readonly part?: number;
   /** null: the job was not asked for a voice message. */
   readonly voiceKey?: string | null;
   readonly brand?: string;
@@ -104,6 +110,7 @@ async function deliver({
   kind,
   onUnknown = 'keep',
   last = false,
+  part = 0,
   voiceKey = VOICE_KEY,
   brand = 'Messenger',
   signal = new AbortController().signal,
@@ -124,7 +131,7 @@ async function deliver({
     tenant: 'tenant01',
     jobId: JOB,
     sendId: `${JOB}-voice`,
-    part: 0,
+    part,
     round: 0,
     request,
   } satisfies VoicePayload;
@@ -218,6 +225,24 @@ describe('an answer of the gateway', () => {
     await askAnew();
     expect(await deliver({ kind: 'other' })).toMatchObject(ofAnother);
     expect(seen).toHaveLength(2);
+  });
+
+  it.each(Object.entries(gatewayErrorCatalogue))('of our own gateway, %s', async (code, { httpStatus }) => {
+    const answered = { status: httpStatus, error: 'a phrase', code, response: { message: ['its words'] } };
+    answer = json(httpStatus, answered);
+    const isNotNow = [429, 503].includes(httpStatus) || code === 'idempotency_in_progress';
+    const isLost = [500, 504].includes(httpStatus);
+    const expected = isNotNow
+      ? { outcome: 'retry', error: `${code}: its words` }
+      : isLost
+        ? { outcome: 'retry', error: 'ANSWER_LOST: its words' }
+        : failed(code, 'its words');
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject(expected);
+    // A proxy in between has no code of ours: nothing is known of what lies behind it.
+    await askAnew();
+    answer = json(httpStatus, '<html>');
+    const ofProxy = httpStatus === 502 ? retry() : {};
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject(ofProxy);
   });
 
   // As the public server 2.3.6 answers a number that is not there, and what it throws inside of what it throws.
@@ -328,6 +353,16 @@ describe('a message whose answer was lost', () => {
     expect(await deliver({ kind: 'soundpost', voiceKey: 'files/gone/gone.ogg' })).toMatchObject(unknown);
   });
 
+  it('is asked for once more after a 504 of ours, and after a second one nobody knows', async () => {
+    answer = json(504, { code: 'timeout', response: { message: ['sending took too long'] } });
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject(retry());
+    const { result } = (await deliver({ kind: 'soundpost' })) as { result?: object };
+    expect(result).toMatchObject({ status: 'unknown', error: { message: 'sending took too long' } });
+    expect(seen.map(({ headers }) => headers['idempotency-key'])).toEqual(
+      Array(2).fill(`${JOB}-voice:12025550101`),
+    );
+  });
+
   it('is lost when the gateway takes longer than it may', async () => {
     answer = () => undefined;
     expect(await deliver({ kind: 'other', answerMarginMs: 50 })).toMatchObject(unknown);
@@ -364,6 +399,24 @@ describe('what the gateway is sent', () => {
     const file = form.get('file');
     expect(file).toBeInstanceOf(Blob);
     expect(file instanceof Blob && (await file.text())).toBe('OggS voice');
+  });
+
+  it('of a run after its first note quotes and mentions nobody', async () => {
+    answer = json(201, SENT);
+    await askAnew(1);
+    await deliver({ kind: 'other', part: 1 });
+    const {
+      instance: _,
+      quoted: _quoted,
+      mentioned: _mentioned,
+      mentionsEveryOne: _all,
+      ...fields
+    } = request;
+    expect(JSON.parse(seen[0]?.body.toString() ?? '')).toEqual({
+      ...fields,
+      audio: expect.any(String),
+      encoding: false,
+    });
   });
 
   it('by the documents’ protocol is JSON with the file as base64, under the brand of that server', async () => {
@@ -416,4 +469,33 @@ it('a word about the message that came before the answer is kept', async () => {
   answer = json(200, SENT);
   await deliver({ kind: 'soundpost' });
   expect(await redis.get(ownKey('message-status', KEY.id))).toBe('DELIVERY_ACK');
+});
+
+describe('a message that the network gives up', () => {
+  const error = { code: '131026', message: 'nobody is there' };
+  const giveUp = () => raiseMessageStatus(redis, { id: KEY.id, status: 'ERROR', error }, 60);
+
+  it('before the answer has come has failed with the network’s words', async () => {
+    await giveUp();
+    answer = json(200, SENT);
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject({
+      outcome: 'done',
+      result: { status: 'failed', key: KEY, messageStatus: 'ERROR', error },
+    });
+  });
+
+  it('after it is known as the part of the voice message that it is', async () => {
+    answer = json(200, SENT);
+    await deliver({ kind: 'soundpost' });
+    const origin = { jobId: JOB, sendId: `${JOB}-voice`, part: 0, round: 0, key: KEY, attempts: 1 };
+    expect(await giveUp()).toMatchObject({ status: 'ERROR', origin, error });
+    // What comes later changes nothing.
+    const late = await raiseMessageStatus(redis, { id: KEY.id, status: 'READ' }, 60);
+    expect(late.status).toBe('ERROR');
+  });
+
+  it('that a device has stays delivered', async () => {
+    await raiseMessageStatus(redis, { id: KEY.id, status: 'DELIVERY_ACK' }, 60);
+    expect(await giveUp()).toMatchObject({ status: 'DELIVERY_ACK', origin: undefined });
+  });
 });

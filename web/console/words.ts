@@ -48,7 +48,8 @@ export const stepWord = (step: ProcessingStep | null): string => (step === null 
 export const isUnfinished = ({ status }: Job): boolean => status === 'queued' || status === 'processing';
 
 export function voiceWord({ status, messageStatus }: VoiceMessageState): string {
-  const told = status === 'sent' ? messageStatuses[messageStatus ?? ''] : undefined;
+  const isSent = status === 'sent' || messageStatus === 'ERROR';
+  const told = isSent ? messageStatuses[messageStatus ?? ''] : undefined;
   return told ?? voiceStatuses[status] ?? status;
 }
 

@@ -139,14 +139,24 @@ export type NamedGatewayEvent = {
   };
 }[GatewayEventName];
 
-const KeyedUpdate = z.object({
-  key: z.object({ id: z.string().min(1).max(128) }),
-  status: MessageStatus,
-});
+/** Why a network did not deliver a message; long words are cut. */
+const NetworkError = z
+  .object({
+    code: z.union([z.string().max(64), z.number()]).transform(String),
+    message: z
+      .string()
+      .min(1)
+      .transform((words) => words.slice(0, 500)),
+  })
+  .optional()
+  .catch(undefined);
+const KeyedUpdate = z
+  .object({ key: z.object({ id: z.string().min(1).max(128) }), status: MessageStatus, error: NetworkError })
+  .transform(({ key: { id }, status, error }) => ({ id, status, error }));
 /** As the public server writes it. */
 const PlainUpdate = z
-  .object({ keyId: z.string().min(1).max(128), status: MessageStatus })
-  .transform(({ keyId, status }) => ({ key: { id: keyId }, status }));
+  .object({ keyId: z.string().min(1).max(128), status: MessageStatus, error: NetworkError })
+  .transform(({ keyId: id, status, error }) => ({ id, status, error }));
 /** Any other status, such as `DELETED`, is dropped. */
 const StatusUpdate = z.union([KeyedUpdate, PlainUpdate]).nullable().catch(null);
 

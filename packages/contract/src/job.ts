@@ -223,7 +223,9 @@ export const VoiceMessageState = z.object({
     .boolean()
     .nullable()
     .meta({ description: 'Whether phones show it as a voice bubble: at most 512 KiB' }),
-  error: z.object({ code: z.string(), message: z.string() }).nullable(),
+  error: z.object({ code: z.string(), message: z.string() }).nullable().meta({
+    description: 'Why it failed; while attempts go on, why the last one did',
+  }),
   parts: z
     .array(VoicePartState)
     .optional()

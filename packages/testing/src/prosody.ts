@@ -22,7 +22,7 @@ export interface ProsodySetting {
   readonly accounts: Readonly<Record<string, string>>;
   /** Offers STARTTLS and direct TLS under this certificate, and refuses logins without TLS. */
   readonly tls?: { readonly keyFile: string; readonly certificateFile: string };
-  /** Modules of the domain that this server goes without, for instance `mam`. */
+  /** Modules of the domain that this server goes without, for instance `mam`, or uploads (`http_file_share`). */
   readonly without?: readonly string[];
   /** Puts into the folder of its data what an earlier server has left there. */
   readonly furnish?: (dataFolder: string) => Promise<void>;
@@ -201,8 +201,12 @@ VirtualHost "${DOMAIN}"
 
 Component "${ROOMS}" "muc"
   modules_enabled = { "muc_mam" }
-
+${
+  without.includes('http_file_share')
+    ? ''
+    : `
 Component "${SHARE}" "http_file_share"
   http_file_share_access = { "${DOMAIN}" }
-`;
+`
+}`;
 }

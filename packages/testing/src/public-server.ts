@@ -23,8 +23,10 @@ export async function startPublicServer(apiKey: string, webhook: () => string): 
   const sent = new Map<string, string>();
   const telling: Promise<unknown>[] = [];
   const tell = async (keyId: string, remoteJid: string): Promise<void> => {
-    for (const status of STATUSES) {
+    const isGivenUp = remoteJid.startsWith('12025550131');
+    for (const status of isGivenUp ? ['SERVER_ACK', 'ERROR'] : STATUSES) {
       const data = {
+        ...(status === 'ERROR' && { error: { code: 131026, message: 'nobody is there' } }),
         keyId,
         remoteJid,
         fromMe: true,

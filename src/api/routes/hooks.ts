@@ -1,14 +1,17 @@
 /** POST /hooks/gateway: the gateway reports a voice message's progress (decisions C). */
 import type { Request } from 'express';
-import { parseJson } from 'soundpost-base/json';
 import { ServiceError } from 'soundpost-contract/errors';
-import { GatewayEvent, StatusReport } from 'soundpost-contract/gateway-events';
+import { GatewayEvent } from 'soundpost-contract/gateway-events';
 import { SignedEventHeaders } from 'soundpost-contract/request-headers';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { isSameSecret, isWebhookSigned } from 'soundpost-kit/signing/signatures';
 import { z } from 'zod';
-import { raiseMessageStatus } from '../../followups/state/voice.ts';
+import type { GatewayAdapter, StatusUpdate } from '../../followups/gateways/adapter.ts';
+import { gatewayAdapters } from '../../followups/gateways/adapters.ts';
+import { raiseMessageStatus, readVoice } from '../../followups/state/voice.ts';
 import { countWrongCredential } from '../../jobs/admission.ts';
+import { CHANGE_CHANNEL, notePartId, webhookId } from '../../jobs/names.ts';
+import { findJob } from '../job-answer.ts';
 import { readText } from '../request.ts';
 import type { Route, RouteContext } from '../route.ts';
 
@@ -26,7 +29,7 @@ export const hookRoutes: readonly Route[] = [
       operationId: 'receiveGatewayEvent',
       summary: 'Hear from the messaging gateway how far a voice message has come',
       description:
-        'For the gateway alone: its signature (Standard Webhooks 1.0.0) stands for a key; another server shows GATEWAY_EVENTS_TOKEN as `token` in the query or as `Authorization: Bearer`. Events other than messages.update are taken and dropped.',
+        'For the gateway alone: its signature (Standard Webhooks 1.0.0) stands for a key; another server shows GATEWAY_EVENTS_TOKEN as `token` in the query or as `Authorization: Bearer`. Events other than messages.update are taken and dropped. With GATEWAY_KIND=waha the body is a `message.ack` of WAHA, with wuzapi a `ReadReceipt` of wuzapi.',
       tag: 'Service',
       headers: SignedEventHeaders.partial(),
       query: TokenQuery,
@@ -40,7 +43,7 @@ export const hookRoutes: readonly Route[] = [
 
 async function gatewayEvent(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
-  const { gatewayEventsSecret, gatewayEventsToken, jobTtlSeconds } = services.settings;
+  const { gatewayEventsSecret, gatewayEventsToken, gatewayKind } = services.settings;
   const shown = request.get('authorization')?.match(/^Bearer +(\S+)$/i)?.[1] ?? request.query.token;
   const isByToken = typeof shown === 'string';
   if (isByToken && !(gatewayEventsToken !== undefined && isSameSecret(shown, gatewayEventsToken))) {
@@ -50,11 +53,7 @@ async function gatewayEvent(context: RouteContext): Promise<void> {
   if (!isByToken && request.get('webhook-signature') === undefined) await refuse(context, UNSIGNED);
   const body = await readText(request, response);
   if (!isByToken && !isSigned(request, body, gatewayEventsSecret)) await refuse(context, UNSIGNED);
-  const event = StatusReport.safeParse(readEvent(body));
-  for (const update of event.data?.data ?? []) {
-    if (update === null) continue;
-    await raiseMessageStatus(services.redis, update.key.id, update.status, jobTtlSeconds);
-  }
+  for (const update of readUpdates(gatewayAdapters[gatewayKind], body)) await takeUpdate(context, update);
   // Other events are ignored; a retry would not help.
   response.status(204).end();
 }
@@ -83,9 +82,27 @@ async function refuse(
   throw new ServiceError('UNAUTHORIZED', message);
 }
 
-function readEvent(body: string): unknown {
+async function takeUpdate({ services }: RouteContext, update: StatusUpdate): Promise<void> {
+  const { redis, followUps, settings } = services;
+  const { status, origin } = await raiseMessageStatus(redis, update, settings.jobTtlSeconds);
+  if (update.status !== 'ERROR' || status !== 'ERROR' || origin === undefined) return;
+  const { jobId, sendId, part, round, key, attempts } = origin;
+  const record = await findJob(services, jobId);
+  if (record === undefined) return;
+  // The worker may not have recorded yet that it was sent.
+  const outcome = { status: 'sent', key, messageStatus: status, error: null } as const;
+  // Under an id of its own, so an event that comes twice is announced once.
+  await followUps.addWebhook(record, {
+    deliveryId: webhookId(`${notePartId(sendId, part)}-${round}-undelivered`),
+    event: 'voice.updated',
+    voiceMessage: await readVoice(redis, record, sendId, { part, outcome, attempts }),
+  });
+  await redis.publish(CHANGE_CHANNEL, jobId);
+}
+
+function readUpdates(adapter: GatewayAdapter, body: string): readonly StatusUpdate[] {
   try {
-    return parseJson(body);
+    return adapter.updates(body);
   } catch (cause) {
     throw new ServiceError('INVALID_REQUEST', 'the body is not valid JSON', { cause });
   }

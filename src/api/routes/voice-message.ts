@@ -10,9 +10,9 @@ import type { JobRecord } from '../../jobs/job-record.ts';
 import { notePartId } from '../../jobs/names.ts';
 import { type Answer, answerOnce } from '../answer.ts';
 import { isExpired, ownedJob } from '../job-answer.ts';
-import { parseRequest, readJson } from '../request.ts';
+import { faultsError, parseRequest, readJson } from '../request.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
-import { demandInstance } from '../submission.ts';
+import { demandInstance, voiceFaults } from '../submission.ts';
 
 export const voiceMessageRoutes: readonly Route[] = [
   {
@@ -50,6 +50,8 @@ async function send(context: RouteContext): Promise<void> {
   const record = await ownedJob(context);
   const voiceMessage = parseRequest(VoiceMessageRequest, await readJson(request, response));
   demandInstance(key, voiceMessage);
+  const faults = voiceFaults(services.settings, voiceMessage, '');
+  if (faults.length > 0) throw faultsError(faults);
   demandFile(record);
   const { jobId } = record;
   demandRun(record, voiceMessage);
@@ -58,10 +60,11 @@ async function send(context: RouteContext): Promise<void> {
     const stopped =
       before?.parts?.findIndex(({ status }) => status === 'failed' || status === 'unknown') ?? 0;
     const earlier = record.voiceSendId;
+    const isUndelivered = before?.parts?.[stopped]?.messageStatus === 'ERROR';
     if (stopped > 0 && earlier !== null) {
       // What follows is decided, whatever replicas say later.
       await services.jobs.replicated('voice', [notePartId(earlier, stopped)]);
-      if (await services.followUps.goOnWithVoice(earlier, stopped, voiceMessage)) {
+      if (await services.followUps.goOnWithVoice(earlier, stopped, voiceMessage, isUndelivered)) {
         const state = readVoiceState(services.redis, record);
         return accepted(jobId, await state.catch(() => before));
       }

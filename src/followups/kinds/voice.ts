@@ -4,13 +4,15 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Logger } from 'soundpost-base/logger';
+import { outputFormats } from 'soundpost-contract/formats';
+import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import type { VoiceTry as ObservedTry, Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { UrlSigner } from 'soundpost-kit/signing/signatures';
 import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
-import { clearSending, isVoiceConfirmed } from '../../jobs/bullmq-internals.ts';
+import { clearSending, isVoiceConfirmed, noteTimedOut } from '../../jobs/bullmq-internals.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { notePartId, webhookId } from '../../jobs/names.ts';
 import {
@@ -21,7 +23,7 @@ import {
 } from '../../jobs/payloads.ts';
 import type { JobFollowUps } from '../job-followups.ts';
 import { type Attempt, type FollowUpKind, scheduled, type Tried, VOICE_SCHEDULE_SECONDS } from '../kind.ts';
-import { beginSending, raiseMessageStatus, readVoice } from '../state/voice.ts';
+import { beginSending, raiseMessageStatus, readVoice, reasonOf } from '../state/voice.ts';
 import type { GatewaySettings, SendAnswer } from './gateway-client.ts';
 
 interface VoiceServices {
@@ -103,25 +105,34 @@ async function addNext(
   { redis, readJob, followUps }: VoiceServices,
 ): Promise<void> {
   const record = await readJob(jobId);
-  const next = part + 1;
-  if (outcome?.status === 'sent' && next < (record?.result?.voice?.parts?.length ?? 1)) {
-    return followUps.addVoice({ tenant, jobId, sendId, part: next, request });
+  if (record === undefined) return;
+  const voiceMessage = await readVoice(redis, record, sendId, outcome && { part, outcome, attempts });
+  const { parts = [] } = voiceMessage;
+  // Not always the one after it: those may be sent, if this note was sent again.
+  const next = parts.findIndex(({ status }) => status !== 'sent');
+  if (outcome?.status === 'sent' && next >= 0) {
+    // A note that the network gave up stops the run, and is announced with that event.
+    if (next <= part) return;
+    const isOpen = parts[next]?.status === 'pending' || parts[next]?.status === 'sending';
+    if (isOpen) return followUps.addVoice({ tenant, jobId, sendId, part: next, request });
   }
-  if (record?.payload.options.webhook === undefined) return;
+  if (record.payload.options.webhook === undefined) return;
   await followUps.addWebhook(record, {
     deliveryId: webhookId(`${notePartId(sendId, part)}${round === 0 ? '' : `-${round}`}`),
     event: 'voice.updated',
-    voiceMessage: await readVoice(redis, record, sendId, outcome && { part, outcome, attempts }),
+    voiceMessage,
   });
 }
 
 async function sendVoice(
   { outputFile, voice, storageKey }: Rendition,
-  { jobId, sendId, part, request }: VoicePayload,
+  payload: VoicePayload,
   attempt: Attempt,
   signal: AbortSignal,
   services: VoiceServices,
 ): Promise<Tried<VoiceOutcome>> {
+  const { jobId, sendId, part, keyRound } = payload;
+  const request = part === 0 ? payload.request : withoutContext(payload.request);
   const { redis, storage, signer, gateway, tracing = noTracing, observer } = services;
   const partId = notePartId(sendId, part);
   return services.workspaces.use('voice', async (workspace) => {
@@ -136,10 +147,13 @@ async function sendVoice(
     }
     if (path === undefined) return wasSending ? unknown(MISSING) : failed('FILE_EXPIRED', MISSING);
     const rendition = voice ? 'voice' : 'output';
+    const isNote = voice !== null || outputFile.format === 'voice';
     const file = {
       path,
       sizeBytes: (await stat(path)).size,
-      isNote: voice !== null || outputFile.format === 'voice',
+      isNote,
+      mediaType: outputFormats[isNote ? 'voice' : outputFile.format].mediaType,
+      seconds: note?.seconds ?? voice?.seconds ?? outputFile.duration,
       url: signer.downloadUrl(jobId, Date.parse(outputFile.expiresAt), rendition),
     };
     // The gateway's own record of this key makes a repetition safe.
@@ -149,7 +163,7 @@ async function sendVoice(
       { 'http.request.method': 'POST', 'server.address': new URL(gateway.url).hostname },
       async (note) => {
         const context = gateway.kind === 'soundpost' ? tracing.headersFor('ours') : {};
-        const key = `${partId}:${request.number}`;
+        const key = `${partId}${keyRound === undefined ? '' : `-${keyRound}`}:${request.number}`;
         const answered = await sendVoiceMessage(gateway, request, file, key, {
           context,
           // A send that cannot be repeated is not aborted: its outcome would be unknown.
@@ -162,9 +176,19 @@ async function sendVoice(
     );
     const ms = performance.now() - startedAt;
     observer?.voiceTried(observedTry[answer.kind], ms / 1000);
-    const tried = await conclude(answer, partId, { ...attempt, earlierLost: wasSending }, services);
+    const tried = await conclude(answer, payload, { ...attempt, earlierLost: wasSending }, services);
     return { ...tried, httpStatus: answer.httpStatus, latencyMs: Math.round(ms) };
   });
+}
+
+/** A run quotes and mentions once, in its first note. */
+function withoutContext({
+  quoted: _,
+  mentioned: _mentioned,
+  mentionsEveryOne: _all,
+  ...request
+}: VoiceMessageRequest): VoiceMessageRequest {
+  return request;
 }
 
 /** The stored file, or one note of a run as a separate file. */
@@ -196,38 +220,66 @@ interface VoiceAttempt extends Attempt {
 
 async function conclude(
   answer: SendAnswer,
-  partId: string,
+  payload: VoicePayload,
   attempt: VoiceAttempt,
   services: VoiceServices,
 ): Promise<Tried<VoiceOutcome>> {
+  const partId = notePartId(payload.sendId, payload.part);
   switch (answer.kind) {
-    case 'sent': {
-      const { key, messageStatus } = answer;
-      // Also keeps a status that the gateway has already reported, for as long as the job.
-      await raiseMessageStatus(services.redis, key.id, messageStatus, services.logSeconds).catch((error) =>
-        // It is sent all the same.
-        services.logger.warn({ err: error }, 'the status of a voice message could not be kept'),
-      );
-      return { outcome: 'done', result: { status: 'sent', key, messageStatus, error: null } };
-    }
+    case 'sent':
+      return sent(answer, payload, attempt.number, services);
     case 'refused':
       return attempt.earlierLost ? unknown(answer.message) : failed(answer.code, answer.message);
     case 'not-now':
       // An earlier attempt's mark stays: this answer covers only this attempt.
       if (!attempt.earlierLost) await clearSending(services.redis, partId);
       if (!attempt.last) {
-        return { outcome: 'retry', error: answer.error, retryAfterSeconds: answer.retryAfterSeconds };
+        const error = reasonOf(answer.code, answer.message);
+        return { outcome: 'retry', error, retryAfterSeconds: answer.retryAfterSeconds };
       }
-      return attempt.earlierLost ? unknown(answer.error) : failed('GATEWAY_UNAVAILABLE', answer.error);
+      return attempt.earlierLost ? unknown(answer.message) : failed('GATEWAY_UNAVAILABLE', answer.message);
     case 'lost':
       services.logger.warn(
-        { sendId: partId, error: answer.error },
+        { sendId: partId, error: answer.message },
         'nobody knows whether the voice message was sent',
       );
-      return mayRepeat(services) && !attempt.last
-        ? { outcome: 'retry', error: answer.error }
-        : unknown(answer.error);
+      return attempt.last || !(await isWorthRepeating(answer, partId, services))
+        ? unknown(answer.message)
+        : { outcome: 'retry', error: reasonOf('ANSWER_LOST', answer.message) };
   }
+}
+
+/**
+ * On a network that knows no id of ours our gateway answers a repetition 504 and sends nothing, so
+ * a second 504 settles that nobody knows.
+ */
+async function isWorthRepeating(
+  { code }: { readonly code: string },
+  partId: string,
+  services: VoiceServices,
+): Promise<boolean> {
+  if (!mayRepeat(services)) return false;
+  return code !== 'timeout' || (await noteTimedOut(services.redis, partId));
+}
+
+async function sent(
+  { key, messageStatus }: Extract<SendAnswer, { kind: 'sent' }>,
+  { jobId, sendId, part, round }: VoicePayload,
+  attempts: number,
+  { redis, logSeconds, logger }: VoiceServices,
+): Promise<Tried<VoiceOutcome>> {
+  const report = { id: key.id, status: messageStatus, origin: { jobId, sendId, part, round, key, attempts } };
+  // Also keeps a status that the gateway has already reported, for as long as the job.
+  const now = await raiseMessageStatus(redis, report, logSeconds).catch((error) => {
+    // It is sent all the same.
+    logger.warn({ err: error }, 'the status of a voice message could not be kept');
+  });
+  if (now?.status !== 'ERROR') {
+    return { outcome: 'done', result: { status: 'sent', key, messageStatus, error: null } };
+  }
+  const { error, status } = now;
+  const result = { status: 'failed', key, messageStatus: status, error } as const;
+  return { outcome: 'done', result, error: error.message };
 }
 
 function failed(code: string, message: string): Tried<VoiceOutcome> {

@@ -1,10 +1,11 @@
 /** State of a job's voice message, from the record of the job that sends it. */
 
-import { MessageStatus, messageStatuses, type VoiceMessageState } from 'soundpost-contract/job';
+import { MessageKey, MessageStatus, messageStatuses, type VoiceMessageState } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { ofItsType, readText, unlessUnreadable } from 'soundpost-kit/redis/record';
+import { ofItsType, readText, unlessUnreadable, withEdition } from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
+import { z } from 'zod';
 import { fetchFollowUp, noteSending } from '../../jobs/bullmq-internals.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { notePartId } from '../../jobs/names.ts';
@@ -18,7 +19,7 @@ export async function readVoiceState(
   return record.voiceSendId === null ? undefined : readVoice(redis, record, record.voiceSendId);
 }
 
-/** The end of the current attempt, which its own record does not show yet. */
+/** The end of the current attempt, which its own record may not show yet. */
 interface JustEnded {
   readonly part: number;
   readonly outcome: VoiceOutcome;
@@ -39,9 +40,9 @@ export async function readVoice(
     const error = { code: 'JOB_FAILED', message: 'the job itself failed' };
     return { ...NOTHING_SENT, status: 'failed', fitsVoiceBubble, error };
   }
-  const read = (part: number): Promise<PartState> | PartState =>
+  const read = (part: number): Promise<PartState> =>
     ended?.part === part
-      ? { ...ended.outcome, attempts: ended.attempts }
+      ? endedPart(redis, ended.outcome, ended.attempts)
       : readPart(redis, notePartId(sendId, part));
   const notes = voice?.parts;
   return notes === undefined
@@ -60,20 +61,35 @@ type PartState = Omit<VoiceMessageState, 'fitsVoiceBubble' | 'parts'>;
 const NOTHING_SENT = { attempts: 0, key: null, messageStatus: null, error: null };
 
 async function readPart(redis: Redis, partId: string): Promise<PartState> {
-  const { attempts, hasEnded, result, isSending } = await fetchFollowUp(redis, 'voice', partId);
+  const { attempts, hasEnded, result, failure, isSending } = await fetchFollowUp(redis, 'voice', partId);
   if (result !== undefined) {
     const outcome = await unlessUnreadable(
       () => readText(VoiceOutcome, result),
       (why): VoiceOutcome => ({ ...NOTHING_SENT, status: 'unknown', error: unreadable(why.message) }),
     );
-    const later = outcome.key && (await readMessageStatus(redis, outcome.key.id));
-    return { ...outcome, messageStatus: later ?? outcome.messageStatus, attempts };
+    return endedPart(redis, outcome, attempts);
   }
   if (hasEnded) {
     const error = { code: 'INTERNAL_ERROR', message: 'the message could not be handed over' };
     return { ...NOTHING_SENT, status: 'failed', attempts, error };
   }
-  return { ...NOTHING_SENT, status: isSending ? 'sending' : 'pending', attempts };
+  // A note that is sent again keeps what it once failed with.
+  const error = attempts === 0 || failure === undefined ? null : readReason(failure);
+  return { ...NOTHING_SENT, status: isSending ? 'sending' : 'pending', attempts, error };
+}
+
+/** With what has become of its message since. */
+async function endedPart(redis: Redis, outcome: VoiceOutcome, attempts: number): Promise<PartState> {
+  const later = outcome.key === null ? {} : await readMessage(redis, outcome.key.id);
+  return { ...outcome, ...later, attempts };
+}
+
+/** Why an attempt failed that another one follows, as it is logged. */
+export const reasonOf = (code: string, message: string): string => `${code}: ${message}`;
+
+function readReason(reason: string): NonNullable<PartState['error']> {
+  const [, code = 'INTERNAL_ERROR', message = reason] = /^(\w+): (.+)$/s.exec(reason) ?? [];
+  return { code, message };
 }
 
 const unreadable = (why: string) => ({
@@ -89,7 +105,9 @@ function runState(
   const stopped = states.findIndex(({ status }) => status === 'failed' || status === 'unknown');
   const parts = states.map(({ attempts: _, ...state }, part) => {
     const { seconds = 0, fitsVoiceBubble = false } = notes[part] ?? {};
-    return { ...(stopped >= 0 && part > stopped ? notTried(stopped) : state), seconds, fitsVoiceBubble };
+    // Of a note that the network gave up, those after it may be sent already.
+    const isStopped = stopped >= 0 && part > stopped && state.status === 'pending';
+    return { ...(isStopped ? notTried(stopped) : state), seconds, fitsVoiceBubble };
   });
   const isAny = (status: PartState['status']): boolean => states.some((state) => state.status === status);
   const isAllSent = states.every(({ status }) => status === 'sent');
@@ -129,27 +147,81 @@ export async function beginSending(redis: Redis, sendId: string): Promise<{ wasS
 
 const raise = loadScript(new URL('./lua/message-status-raise.lua', import.meta.url));
 
-function messageStatusKey(messageId: string): string {
-  return ownKey('message-status', messageId);
+/** ERROR counts only until a device has the message, as in the gateway's own log. */
+const RECEIPT_ORDER = ['PENDING', 'SERVER_ACK', 'ERROR', 'DELIVERY_ACK', 'READ', 'PLAYED'];
+const NOT_DELIVERED = { code: 'network_refused', message: 'the network did not deliver the message' };
+
+const statusKey = (messageId: string): string => ownKey('message-status', messageId);
+const noteKey = (messageId: string): string => ownKey('message-note', messageId);
+
+/** The part of a voice message that a message is, so that its later failure can be announced. */
+const MessageOrigin = z.object({
+  jobId: z.string(),
+  sendId: z.string(),
+  part: z.int(),
+  round: z.int(),
+  key: MessageKey,
+  /** Completed attempts, when it was sent. */
+  attempts: z.int(),
+});
+type MessageOrigin = z.infer<typeof MessageOrigin>;
+
+const MessageError = z.object({ code: z.string(), message: z.string() });
+
+interface MessageReport {
+  readonly id: string;
+  readonly status: MessageStatus;
+  /** Of an ERROR, if the network says why. */
+  readonly error?: z.infer<typeof MessageError> | undefined;
+  /** Known to the worker that sent it. */
+  readonly origin?: MessageOrigin;
 }
 
-/** Records a message's status, forward only: receipts can overtake one another. */
+/**
+ * Records a message's status, forward only: receipts can overtake one another, and the worker's own
+ * note of what it sent. Of that note and an ERROR, whichever comes second learns of the other.
+ */
 export async function raiseMessageStatus(
   redis: Redis,
-  messageId: string,
-  status: MessageStatus,
+  { id, status, error, origin }: MessageReport,
   keepSeconds: number,
-): Promise<void> {
-  const order = JSON.stringify(messageStatuses);
-  await raise.run(redis, [messageStatusKey(messageId)], [status, Math.ceil(keepSeconds), order]);
+): Promise<{
+  readonly status: MessageStatus;
+  readonly origin: MessageOrigin | undefined;
+  readonly error: z.infer<typeof MessageError>;
+}> {
+  const text = (value: object | undefined): string =>
+    value === undefined ? '' : JSON.stringify(withEdition(value));
+  const answer = await raise.run(
+    redis,
+    [statusKey(id), noteKey(id)],
+    [status, Math.ceil(keepSeconds), JSON.stringify(RECEIPT_ORDER), text(origin), text(error)],
+  );
+  const [now, of, why] = z.tuple([z.string(), z.string(), z.string()]).parse(answer);
+  return {
+    status: MessageStatus.catch(status).parse(now),
+    origin: of === '' ? undefined : readText(MessageOrigin, of),
+    error: why === '' ? NOT_DELIVERED : readText(MessageError, why),
+  };
 }
 
-async function readMessageStatus(redis: Redis, messageId: string): Promise<MessageStatus | undefined> {
+async function readMessage(
+  redis: Redis,
+  messageId: string,
+): Promise<Partial<Pick<PartState, 'status' | 'messageStatus' | 'error'>>> {
   const text = await unlessUnreadable(
-    () => ofItsType(redis.get(messageStatusKey(messageId))),
+    () => ofItsType(redis.get(statusKey(messageId))),
     () => null,
   );
-  return MessageStatus.optional()
-    .catch(undefined)
-    .parse(text ?? undefined);
+  const { data: messageStatus } = MessageStatus.safeParse(text);
+  if (messageStatus === undefined) return {};
+  if (messageStatus !== 'ERROR') return { messageStatus };
+  const error = await unlessUnreadable(
+    async () => {
+      const why = await ofItsType(redis.hget(noteKey(messageId), 'error'));
+      return why === null ? NOT_DELIVERED : readText(MessageError, why);
+    },
+    () => NOT_DELIVERED,
+  );
+  return { status: 'failed', messageStatus, error };
 }

@@ -71,7 +71,7 @@ it('is not now to a worker, which keeps the voice message and comes again', asyn
     sendVoiceMessage(
       { url, kind: 'soundpost', brand: 'Messenger', apiKey: API_KEY },
       { instance: 'main', number: ada.number },
-      { path: file, sizeBytes: 1, isNote: true, url: '' },
+      { path: file, sizeBytes: 1, isNote: true, mediaType: 'audio/ogg', url: '' },
       'a key',
     );
   expect(await ask(standby.url)).toMatchObject({ kind: 'not-now', retryAfterSeconds: 5 });

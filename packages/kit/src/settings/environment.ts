@@ -46,9 +46,11 @@ export const Environment = z.object({
     .optional()
     .describe('Gateway that voice messages are sent through; default: this project’s own'),
   GATEWAY_KIND: z
-    .enum(['soundpost', 'other'])
+    .enum(['soundpost', 'other', 'waha', 'wuzapi'])
     .default('soundpost')
-    .describe('Whether GATEWAY_URL is this project’s gateway or another server with its interface'),
+    .describe(
+      'What GATEWAY_URL leads to: this project’s gateway, another server with its interface, WAHA, or wuzapi',
+    ),
   GATEWAY_BRAND: z
     .string()
     .regex(/^[A-Za-z]+$/)
@@ -312,7 +314,7 @@ export const Environment = z.object({
   VOICE_ON_UNKNOWN: z
     .enum(['keep', 'resend'])
     .default('keep')
-    .describe('What becomes of a voice message whose answer was lost, with GATEWAY_KIND=other'),
+    .describe('What becomes of a voice message whose answer another server’s gateway lost'),
   DISK_RESERVE_BYTES: z.coerce
     .number()
     .int()

@@ -157,11 +157,8 @@ function GatewayHint({ known, peopleFault }: { readonly known: Senders; readonly
   );
 }
 
-const isBad = (voiceMessage: VoiceMessageState | undefined): boolean =>
-  voiceMessage?.status === 'failed' || voiceMessage?.messageStatus === 'ERROR';
-
 function signOf(voiceMessage: VoiceMessageState | undefined): string {
-  if (isBad(voiceMessage)) return 'failed';
+  if (voiceMessage?.status === 'failed') return 'failed';
   return voiceMessage?.status === 'sent' ? 'completed' : 'processing';
 }
 
@@ -183,12 +180,13 @@ const remedies: Readonly<Record<string, string>> = {
 
 function noteOf(voiceMessage: VoiceMessageState | undefined): string {
   if (voiceMessage === undefined) return 'Goes through the messaging gateway; its inbox shows it.';
-  const { error, parts = [], fitsVoiceBubble, messageStatus } = voiceMessage;
+  const { status, error, parts = [], fitsVoiceBubble } = voiceMessage;
   if (error !== null) {
-    const remedy = Object.hasOwn(remedies, error.code) ? remedies[error.code] : CHECK;
+    const isTrying = status === 'pending' || status === 'sending';
+    const known = Object.hasOwn(remedies, error.code) ? remedies[error.code] : CHECK;
+    const remedy = isTrying ? 'Soundpost tries again, for up to an hour.' : known;
     return `${error.message.charAt(0).toUpperCase()}${error.message.slice(1).replace(/\.$/, '')}. ${remedy}`;
   }
-  if (messageStatus === 'ERROR') return `The network did not deliver it. ${CHECK}`;
   if (parts.length > 1) {
     return `${parts.filter(({ status }) => status === 'sent').length} of ${parts.length} notes are sent.`;
   }
