@@ -17,6 +17,7 @@ import { StreamRequests } from '../jobs/stream-requests.ts';
 import { IncomingStates, uploadStorageKey } from '../jobs/uploads/record.ts';
 import { WorkerRegistry } from '../jobs/worker-registry.ts';
 import { incomingFolder, type Resources, type Stores } from '../process/resources.ts';
+import { Sealer } from 'soundpost-kit/signing/sealer';
 import { removeUnnamed, shelvesOf } from '../process/shelves.ts';
 import { runExtraction } from './extraction.ts';
 import { consumeFollowUps } from './followups.ts';
@@ -82,6 +83,7 @@ async function servicesOf(resources: Resources, redis: Redis): Promise<WorkerSer
     retryUntilUp: (signal, work) => storageWatch.retryUntilUp(signal, work),
     disk: resources.disk.workspaces,
     tools: await resources.tools(),
+    sealer: new Sealer(resources.secrets.encryption),
     logger,
     observer,
     tracing: resources.traces.tracing,

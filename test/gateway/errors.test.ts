@@ -147,7 +147,7 @@ const cases: Case[] = [
     name: 'the audio URL leads to this machine',
     code: 'audio_unreachable',
     ask: () => send({ number: ada.number, audio: `${gateway.url}/health/live` }),
-    says: /^audio: the address is not allowed$/,
+    says: /^audio: the address is not allowed: .*OUTBOUND_ALLOW$/,
   },
   {
     name: 'there is no such instance',

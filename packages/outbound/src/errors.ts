@@ -1,5 +1,8 @@
 /** Failures of a request to an address that a caller chose. */
 
+const NOT_ALLOWED =
+  'the address is not allowed: it must be public and on an open port (of a webhook or destination: with https), unless the operator opens it with OUTBOUND_ALLOW';
+
 /**
  * The guard refused the request. The message never varies, so that a caller cannot map a network by
  * it; {@link reason} is exact: for the log, and for callers on this machine.
@@ -8,7 +11,7 @@ export class OutboundRefused extends Error {
   override readonly name = 'OutboundRefused';
   readonly reason: string;
   constructor(reason: string) {
-    super('the address is not allowed');
+    super(NOT_ALLOWED);
     this.reason = reason;
   }
 }
