@@ -44,7 +44,9 @@ export async function readJobJson(context: RouteContext): Promise<unknown> {
     // Express keeps it as long as the request, which may wait for the end of its job.
     request.body = undefined;
     const { success, data } = WithData.safeParse(body);
-    const bytes = success ? JSON.stringify({ ...data, source: null }).length : Number(length ?? JSON.stringify(body).length);
+    const bytes = success
+      ? JSON.stringify({ ...data, source: null }).length
+      : Number(length ?? JSON.stringify(body).length);
     if (bytes > MAX_JOB_BYTES) {
       throw new ServiceError(
         'PAYLOAD_TOO_LARGE',

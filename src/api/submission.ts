@@ -10,8 +10,8 @@ import { saveBatch } from '../jobs/job-index.ts';
 import type { NewJob } from '../jobs/job-queue.ts';
 import type { Outlook } from '../jobs/outlook.ts';
 import type { Reservation } from '../jobs/reservation.ts';
-import type { ApiKey } from '../jobs/tenants/api-keys.ts';
 import { sealSource } from '../jobs/sources.ts';
+import type { ApiKey } from '../jobs/tenants/api-keys.ts';
 import { DAY_SECONDS, spendTranscript } from '../jobs/transcript-minutes.ts';
 import { holdUpload } from '../jobs/uploads/record.ts';
 import {

@@ -67,11 +67,7 @@ export async function answerJob(
 }
 
 /** Undefined when the time is over, the service stops, the caller leaves or its key is revoked. */
-async function endOf(
-  context: RouteContext,
-  jobId: string,
-  seconds: number,
-): Promise<JobRecord | undefined> {
+async function endOf(context: RouteContext, jobId: string, seconds: number): Promise<JobRecord | undefined> {
   const { response, services } = context;
   const { changes } = services;
   const left = new AbortController();

@@ -89,7 +89,8 @@ export function withoutSecrets<Payload extends Queued & { readonly source: Queue
   payload: Payload,
 ): Payload | undefined {
   const source = withoutHeaders(payload.source);
-  if (payload.destinations === undefined) return source === payload.source ? undefined : { ...payload, source };
+  if (payload.destinations === undefined)
+    return source === payload.source ? undefined : { ...payload, source };
   const { job, outputs = {} } = payload.destinations;
   const shown = ({ url, headers }: SealedDestination): SealedDestination => ({ url, headers });
   const own = Object.entries(outputs).map(([name, destination]) => [name, shown(destination)]);

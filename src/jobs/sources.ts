@@ -2,9 +2,10 @@
  * Where a job's video is (decisions A2), as its payload keeps it: what the headers of a request hold
  * is sealed.
  */
+
+import { parseJson } from 'soundpost-base/json';
 import { UploadId } from 'soundpost-contract/ids';
 import { UrlSource } from 'soundpost-contract/job-request';
-import { parseJson } from 'soundpost-base/json';
 import type { Sealer } from 'soundpost-kit/signing/sealer';
 import { z } from 'zod';
 

@@ -145,7 +145,11 @@ function isWithin(sizeBytes: number, { minBytes = DEFAULT_MIN_BYTES, maxBytes }:
   return sizeBytes >= minBytes && sizeBytes <= maxBytes;
 }
 
-function describe(options: PartsOptions, remote: RemoteFile, { headers, url, originHeaders }: Answer): Downloaded {
+function describe(
+  options: PartsOptions,
+  remote: RemoteFile,
+  { headers, url, originHeaders }: Answer,
+): Downloaded {
   return {
     sizeBytes: remote.sizeBytes,
     contentType: headerOf(headers, 'content-type'),

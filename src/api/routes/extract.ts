@@ -4,7 +4,12 @@ import { Readable } from 'node:stream';
 import { parseJson } from 'soundpost-base/json';
 import { AcceptedJob } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
-import { type BatchJobRequest, base64Of, JobRequest, UploadedJobRequest } from 'soundpost-contract/job-request';
+import {
+  type BatchJobRequest,
+  base64Of,
+  JobRequest,
+  UploadedJobRequest,
+} from 'soundpost-contract/job-request';
 import { SubmitHeaders } from 'soundpost-contract/request-headers';
 import { hashOf } from 'soundpost-kit/http/idempotency';
 import { z } from 'zod';
