@@ -132,7 +132,7 @@ it(`of ${chains} chains none takes them elsewhere, nor do the ranges and pieces 
     expect(ofPiece.map(([, isCarried]) => isCarried), backwards.join(' → ')).toEqual(allowed(backwards));
   }
   expect(kept).toBeGreaterThan(0);
-}, 60_000);
+}, 240_000);
 
 it('takes the place of our own headers, whatever the case of its name', async () => {
   server.requests.length = 0;

@@ -15,7 +15,7 @@ import { hashOf } from 'soundpost-kit/http/idempotency';
 import { z } from 'zod';
 import { parseSubmission } from '../address-faults.ts';
 import { type AnswerTurn, bodyHash } from '../answer.ts';
-import { invalidForm, takeForm } from '../form.ts';
+import { fileErrors, invalidForm, takeForm } from '../form.ts';
 import { discardAfter, discardUpload, storeUpload, withRoom } from '../intake.ts';
 import { acceptedJob } from '../job-answer.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
@@ -119,6 +119,8 @@ async function readJob(context: RouteContext): Promise<ReceivedJob> {
   const fingerprint = JSON.stringify({ source, ...asked });
   if (source.type !== 'data') return { job: { source, ...asked }, fingerprint, sent: undefined };
   const bytes = Buffer.from(base64Of(source.data) ?? '', 'base64');
+  const { maxInputBytes } = services.settings;
+  if (bytes.length > maxInputBytes) throw fileErrors(maxInputBytes).tooLarge();
   const sent = { name: '', content: Readable.from([bytes]), announcedBytes: bytes.length };
   const { file } = await withRoom(context, () => storeUpload(services, tenant, sent), bytes.length);
   // The request may wait for the end of its job: it keeps a hash of the video alone.
