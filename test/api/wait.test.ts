@@ -48,8 +48,10 @@ describe('A request that waits', () => {
     expect(body).toEqual({ success: true, data: await service().job(body.data.jobId) });
     expect(body.data.status).toBe('completed');
     // Apart from the submissions that are to be quick.
-    const metrics = await service().call('GET', '/metrics', { key: null });
-    expect(metrics.bytes.toString()).toContain('route="/v1/extract (waiting)",status="200"');
+    await until('it is counted', async () => {
+      const { bytes } = await service().call('GET', '/metrics', { key: null });
+      return bytes.toString().includes('route="/v1/extract (waiting)",status="200"');
+    });
   });
 
   it('gets the 202 after its time, and the job goes on', async () => {
