@@ -130,7 +130,10 @@ describe('source.data', () => {
       (await service().call('GET', '/v1/usage')).body.data.uploads.used;
     const before = await used();
     const data = bytes.toString('base64');
-    const idempotent = { headers: { 'idempotency-key': 'data-1' }, json: { source: { type: 'data', data }, output } };
+    const idempotent = {
+      headers: { 'idempotency-key': 'data-1' },
+      json: { source: { type: 'data', data }, output },
+    };
     const first = await service().call('POST', '/v1/extract', idempotent);
     const again = await service().call('POST', '/v1/extract', idempotent);
     expect([again.body, again.headers['idempotent-replayed']]).toEqual([first.body, 'true']);
@@ -140,8 +143,20 @@ describe('source.data', () => {
   });
 
   it.each<[string, () => Json, number, string, string]>([
-    ['is no base64', () => ({ data: 'data:,hello' }), 400, 'INVALID_SOURCE', 'source.data: must be base64, or a data URI'],
-    ['is white space', () => ({ data: ' '.repeat(60_000) }), 400, 'INVALID_SOURCE', 'source.data: must be base64'],
+    [
+      'is no base64',
+      () => ({ data: 'data:,hello' }),
+      400,
+      'INVALID_SOURCE',
+      'source.data: must be base64, or a data URI',
+    ],
+    [
+      'is white space',
+      () => ({ data: ' '.repeat(60_000) }),
+      400,
+      'INVALID_SOURCE',
+      'source.data: must be base64',
+    ],
     ['is missing', () => ({}), 400, 'INVALID_REQUEST', 'source.data: is required'],
     ['is no media', () => ({ data: 'aGVsbG8=' }), 400, 'INVALID_VIDEO', 'not a media file'],
     [
@@ -149,7 +164,13 @@ describe('source.data', () => {
       () => ({ data: Buffer.alloc(8 * 1024 * 1024 + 1).toString('base64') }),
       ...([400, 'INVALID_SOURCE', 'source.data: may have at most 8 MiB decoded'] as const),
     ],
-    ['is longer than the body may be', () => ({ data: 'A'.repeat(13 * 1024 * 1024) }), 413, 'PAYLOAD_TOO_LARGE', ''],
+    [
+      'is longer than the body may be',
+      () => ({ data: 'A'.repeat(13 * 1024 * 1024) }),
+      413,
+      'PAYLOAD_TOO_LARGE',
+      '',
+    ],
   ])('that %s is refused', async (_what, source, status, code, details) => {
     const { status: answered, body } = await extract({ type: 'data', ...source() });
     expect([answered, body.error.code]).toEqual([status, code]);
@@ -158,11 +179,15 @@ describe('source.data', () => {
 
   it('leaves the rest of the request at 64 KiB, and is not for batches', async () => {
     const source = { type: 'data', data: bytes.toString('base64') };
-    const long = { voiceMessage: { instance: 'main', number: '1', mentioned: Array(1000).fill('a'.repeat(100)) } };
+    const long = {
+      voiceMessage: { instance: 'main', number: '1', mentioned: Array(1000).fill('a'.repeat(100)) },
+    };
     const large = await extract(source, { options: long });
     expect([large.status, large.body.error.code]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
     const small = { type: 'data', data: 'aGVsbG8=' };
-    const { status, body } = await service().call('POST', '/v1/batch', { json: { jobs: [{ source: small, output }] } });
+    const { status, body } = await service().call('POST', '/v1/batch', {
+      json: { jobs: [{ source: small, output }] },
+    });
     expect([status, body.error.code]).toEqual([400, 'INVALID_SOURCE']);
     expect(body.error.details).toContain('jobs[0].source.type: must be url or upload');
   });
@@ -170,14 +195,25 @@ describe('source.data', () => {
 
 it('a private address is refused with the name of what opens it, also of a webhook', async () => {
   const source = await extract({ type: 'url', url: 'http://n8n:5678/clip.mp4' });
-  expect(source.body.error).toMatchObject({ code: 'INVALID_SOURCE', details: expect.stringContaining('OUTBOUND_ALLOW') });
+  expect(source.body.error).toMatchObject({
+    code: 'INVALID_SOURCE',
+    details: expect.stringContaining('OUTBOUND_ALLOW'),
+  });
   const url = await service().outside.file('tone.mp4', clip('tone.mp4'));
   const hook = await extract({ type: 'url', url }, { options: { webhook: 'http://n8n:5678/webhook/1' } });
-  expect(hook.body.error).toMatchObject({ code: 'INVALID_WEBHOOK', details: expect.stringContaining('OUTBOUND_ALLOW') });
+  expect(hook.body.error).toMatchObject({
+    code: 'INVALID_WEBHOOK',
+    details: expect.stringContaining('OUTBOUND_ALLOW'),
+  });
 });
 
 it('a web page as a source is called one, with what a share link needs', async () => {
-  const url = service().outside.on('/share', (_incoming, response) => response.end('<!DOCTYPE html><html>'.repeat(9)));
+  const url = service().outside.on('/share', (_incoming, response) =>
+    response.end('<!DOCTYPE html><html>'.repeat(9)),
+  );
   const { error } = await service().run({ source: { type: 'url', url }, output });
-  expect(error).toMatchObject({ code: 'INVALID_VIDEO', details: expect.stringMatching(/a web page.*share link.*dl=1/) });
+  expect(error).toMatchObject({
+    code: 'INVALID_VIDEO',
+    details: expect.stringMatching(/a web page.*share link.*dl=1/),
+  });
 });

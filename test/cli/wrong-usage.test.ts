@@ -52,7 +52,11 @@ describe('extract', () => {
       () => ['https://a.example/talk.mp4', '-H', 'Range: bytes=0-'],
       /^--header: Range is set by the service itself/,
     ],
-    ['a header for a file', () => [video, '-H', 'A: b'], /^--header: only an http\(s\) address is fetched with/],
+    [
+      'a header for a file',
+      () => [video, '-H', 'A: b'],
+      /^--header: only an http\(s\) address is fetched with/,
+    ],
     ['no video', () => [], /missing required argument 'video'/],
     ['an unknown format', () => [video, '-f', 'mp9'], /'mp9' is invalid\. Allowed choices are mp3, aac/],
     ['an unknown option', () => [video, '--normalise'], /Did you mean --normalize\?/],

@@ -360,7 +360,12 @@ it('headers of the source go to what lies at its origin, and to no segment or ke
   web.texts.set('encrypted/apart.m3u8', playlist);
   try {
     await fetchSource({
-      ...{ url: web.url('encrypted/apart.m3u8'), headers: { Authorization: 'Canary' }, outputs: [], workspace },
+      ...{
+        url: web.url('encrypted/apart.m3u8'),
+        headers: { Authorization: 'Canary' },
+        outputs: [],
+        workspace,
+      },
       ...{ tools: around.services.tools, outbound: abroad.outbound, signal: new AbortController().signal },
       ...{ maxInputBytes: 1e9, maxAudioSeconds: 3600, makeRoom: async () => undefined },
     });

@@ -121,15 +121,21 @@ it(`of ${chains} chains none takes them elsewhere, nor do the ranges and pieces 
       kept += isCarried ? 1 : 0;
     }
     const backwards = chain.toReversed();
-    if (backwards.some((place, at) => place.startsWith('https') && backwards[at + 1]?.startsWith('http:'))) continue;
+    if (backwards.some((place, at) => place.startsWith('https') && backwards[at + 1]?.startsWith('http:')))
+      continue;
     const signal = new AbortController().signal;
-    await network.outbound.fetchPieces({ maxBytes: content.length, signal, originHeaders: headers }, (fetch) =>
-      fetch({ url: piece, maxBytes: content.length, signal }, async ({ bytes }) => {
-        for await (const _ of bytes);
-      }),
+    await network.outbound.fetchPieces(
+      { maxBytes: content.length, signal, originHeaders: headers },
+      (fetch) =>
+        fetch({ url: piece, maxBytes: content.length, signal }, async ({ bytes }) => {
+          for await (const _ of bytes);
+        }),
     );
     const ofPiece = carried().slice(requestsBefore);
-    expect(ofPiece.map(([, isCarried]) => isCarried), backwards.join(' → ')).toEqual(allowed(backwards));
+    expect(
+      ofPiece.map(([, isCarried]) => isCarried),
+      backwards.join(' → '),
+    ).toEqual(allowed(backwards));
   }
   expect(kept).toBeGreaterThan(0);
 }, 240_000);
@@ -138,8 +144,15 @@ it('takes the place of our own headers, whatever the case of its name', async ()
   server.requests.length = 0;
   const url = `${HOME}/0?${encodeURIComponent(HOME)}`;
   const headers = originHeaders(url, { 'USER-AGENT': 'theirs', Accept: 'video/*' });
-  await network.outbound.download({ url, originHeaders: headers, file: join(folder, 'agent'), maxBytes: content.length });
-  const names = server.requests[0]?.rawHeaders.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase());
+  await network.outbound.download({
+    url,
+    originHeaders: headers,
+    file: join(folder, 'agent'),
+    maxBytes: content.length,
+  });
+  const names = server.requests[0]?.rawHeaders
+    .filter((_, at) => at % 2 === 0)
+    .map((name) => name.toLowerCase());
   expect(server.requests[0]?.headers).toMatchObject({ 'user-agent': 'theirs', accept: 'video/*' });
   expect(names?.filter((name) => name === 'user-agent')).toHaveLength(1);
 });
