@@ -14,6 +14,7 @@ export const rowScripts = [
   'outputs',
   'throughput',
   'short-jobs',
+  'one-request',
   'many-cores',
   'voice-message',
   'transcripts',

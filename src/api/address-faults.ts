@@ -5,10 +5,10 @@
 
 import { DestinationRequest, namesOutputs } from 'soundpost-contract/destination';
 import { UploadId } from 'soundpost-contract/ids';
-import { BatchRequest, JobOptions, type Source, UrlSource } from 'soundpost-contract/job-request';
+import { type BatchJobRequest, BatchRequest, JobOptions, UrlSource } from 'soundpost-contract/job-request';
 import { OutboundRefused } from 'soundpost-outbound/errors';
 import { z } from 'zod';
-import type { QueuedSource } from '../jobs/payloads.ts';
+import type { CheckedSource } from '../jobs/sources.ts';
 import { findUpload } from '../jobs/uploads/record.ts';
 import { type Fault, faultsError, schemaFaults } from './request.ts';
 import type { ApiServices } from './route.ts';
@@ -46,7 +46,7 @@ type Destined = z.infer<typeof Destined>;
 const Addressed = z.object({
   source: z
     .discriminatedUnion('type', [
-      z.object(UrlSource.shape),
+      z.object(UrlSource.shape).omit({ headers: true }),
       z.object({ type: z.literal('upload'), file: UploadId }),
     ])
     .optional()
@@ -94,9 +94,9 @@ export function within(path: string, field: string): string {
 export async function checkSource(
   { outbound, redis }: ApiServices,
   tenant: string,
-  source: Source,
+  source: BatchJobRequest['source'],
   path: string,
-): Promise<QueuedSource | Fault> {
+): Promise<CheckedSource | Fault> {
   if (source.type === 'upload') {
     const upload = await findUpload(redis, tenant, source.file);
     return upload === undefined
@@ -118,7 +118,7 @@ export async function checkSource(
   }
 }
 
-export function faultOf(checked: QueuedSource | Fault): Fault[] {
+export function faultOf(checked: CheckedSource | Fault): Fault[] {
   return 'message' in checked ? [checked] : [];
 }
 

@@ -88,17 +88,22 @@ const UNKEYED: AnswerTurn = { seed: undefined, keep: () => undefined };
 /**
  * Does the work once for each key and request, and answers.
  * @param fingerprint what a repetition must match: the body, and a resource's path
+ * @param answerInstead gets the answer that is kept; returns whether it has sent another one
  * Throws INVALID_REQUEST, IDEMPOTENCY_MISMATCH, IDEMPOTENCY_IN_PROGRESS, or what the work throws.
  */
 export async function answerOnce(
   context: RouteContext,
   fingerprint: string,
   work: (turn: AnswerTurn) => Promise<Answer>,
+  answerInstead: (answer: StoredAnswer) => Promise<boolean> = async () => false,
 ): Promise<void> {
   const { request, response, services } = context;
+  const finish = async (answer: StoredAnswer): Promise<void> => {
+    if (!(await answerInstead(answer))) send(context, answer);
+  };
   const key = idempotencyKeyOf(context);
   if (key === undefined) {
-    return send(context, stored(await work(UNKEYED)));
+    return finish(stored(await work(UNKEYED)));
   }
   const keyed = {
     record: ownKey('idempotency', keyOf(context).id, hashOf(key)),
@@ -113,7 +118,7 @@ export async function answerOnce(
   if (replayed) {
     response.setHeader('Idempotent-Replayed', 'true');
   }
-  send(context, StoredAnswer.parse(answer));
+  await finish(StoredAnswer.parse(answer));
 }
 
 function idempotencyKeyOf({ request }: RouteContext): string | undefined {

@@ -1,4 +1,7 @@
-/** Limits open event streams for each key (decisions A6), and shares reads of a job among them. */
+/**
+ * Limits requests of a key that are held open, event streams among them (decisions A4 and A6), and
+ * shares reads of a job among them.
+ */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { redisNow } from 'soundpost-kit/redis/clock';
@@ -17,17 +20,24 @@ interface OpenStream {
   close(): void;
 }
 
+const held = {
+  event_streams: { name: 'streams', rule: 'event streams open' },
+  waiting_requests: { name: 'waiting', rule: 'requests waiting for the end of a job' },
+} as const;
+
 /** Counts all API processes. @throws LimitReached */
-export async function openStream(redis: Redis, keyId: string, limit: number): Promise<OpenStream> {
-  const streams = ownKey('streams', keyId);
+export async function openStream(
+  redis: Redis,
+  kind: keyof typeof held,
+  keyId: string,
+  limit: number,
+): Promise<OpenStream> {
+  const { name, rule } = held[kind];
+  const streams = ownKey(name, keyId);
   const stream = randomUUID();
   const take = (): Promise<unknown> => hold.run(redis, [streams], [stream, limit]);
   if ((await take()) !== 1) {
-    throw new LimitReached(
-      'event_streams',
-      `this key may have ${limit} event streams open`,
-      RETRY_AFTER_SECONDS,
-    );
+    throw new LimitReached(kind, `this key may have ${limit} ${rule}`, RETRY_AFTER_SECONDS);
   }
   // If Redis misses this, the entry expires by itself.
   const quietly = (sent: Promise<unknown>): void => void sent.catch(() => undefined);

@@ -9,19 +9,58 @@ import { MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
 import { OutputRequest } from 'soundpost-contract/output-request';
 import { fieldPath, jsonReader, textReader } from 'soundpost-kit/http/json-body';
 import { z } from 'zod';
+import { Semaphore } from '../jobs/semaphore.ts';
+import { keyOf, type RouteContext } from './route.ts';
 
 /** JSON body (decisions A1): uncompressed, application/json only. */
 const MAX_BYTES = 256 * 1024;
 /** Of a request for a single job: its record is kept for days (decisions A6). */
 export const MAX_JOB_BYTES = 64 * 1024;
+/** With its video inside, in base64. */
+const MAX_DATA_REQUEST_BYTES = 12 * 1024 * 1024;
+/** Each is held in memory; a newcomer among the keys gets a place of its own. */
+const largeBodies = new Semaphore(8, 8);
 
 const OF_JSON = { types: ['application/json'], inflate: false, strict: false };
 
 export const readJson = jsonReader({ ...OF_JSON, maxBytes: MAX_BYTES });
 /** No body reads as `{}`. */
 export const readOptionalJson = jsonReader({ ...OF_JSON, strict: true, maxBytes: MAX_BYTES });
-export const readJobJson = jsonReader({ ...OF_JSON, maxBytes: MAX_JOB_BYTES });
+const readSmall = jsonReader({ ...OF_JSON, maxBytes: MAX_JOB_BYTES });
+const readLarge = jsonReader({ ...OF_JSON, maxBytes: MAX_DATA_REQUEST_BYTES });
 export const readText = textReader(MAX_BYTES);
+
+/** The request of a single job: 64 KiB besides `source.data`. Throws PAYLOAD_TOO_LARGE. */
+export async function readJobJson(context: RouteContext): Promise<unknown> {
+  const { request, response } = context;
+  const length = request.get('content-length');
+  if (Number(length) <= MAX_JOB_BYTES) return readSmall(request, response);
+  const left = new AbortController();
+  const leave = (): void => left.abort(new ServiceError('INVALID_REQUEST', 'the body was cut short'));
+  response.once('close', leave);
+  const release = await largeBodies.acquire({ key: keyOf(context).id, signal: left.signal });
+  try {
+    const body = await readLarge(request, response);
+    // Express keeps it as long as the request, which may wait for the end of its job.
+    request.body = undefined;
+    const { success, data } = WithData.safeParse(body);
+    const bytes = success
+      ? JSON.stringify({ ...data, source: null }).length
+      : Number(length ?? JSON.stringify(body).length);
+    if (bytes > MAX_JOB_BYTES) {
+      throw new ServiceError(
+        'PAYLOAD_TOO_LARGE',
+        'the request of a job may have at most 64 KiB as JSON, besides source.data',
+      );
+    }
+    return body;
+  } finally {
+    release();
+    response.off('close', leave);
+  }
+}
+
+const WithData = z.looseObject({ source: z.object({ type: z.literal('data') }) });
 
 export interface Fault {
   readonly code: ErrorCode;

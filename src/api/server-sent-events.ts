@@ -35,7 +35,7 @@ export async function beginEvents(context: RouteContext): Promise<EventAnswer> {
   const { response, services } = context;
   const { id } = keyOf(context);
   const { redis, settings, keys, changes } = services;
-  const stream = await openStream(redis, id, settings.eventStreamsPerKey);
+  const stream = await openStream(redis, 'event_streams', id, settings.eventStreamsPerKey);
   const leaving = new AbortController();
   const leave = (): void => leaving.abort();
   response.once('close', leave);

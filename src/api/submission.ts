@@ -2,7 +2,7 @@
 
 import { createHash, randomUUID } from 'node:crypto';
 import { ServiceError } from 'soundpost-contract/errors';
-import type { JobRequest, VoiceMessageRequest } from 'soundpost-contract/job-request';
+import type { BatchJobRequest, VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { transcriptsOf } from 'soundpost-contract/output-request';
 import { RATE_WINDOW_SECONDS, type RateState } from 'soundpost-kit/redis/rate';
 import type { GatewayAdapter } from '../followups/gateways/adapter.ts';
@@ -12,6 +12,7 @@ import { saveBatch } from '../jobs/job-index.ts';
 import type { NewJob } from '../jobs/job-queue.ts';
 import type { Outlook } from '../jobs/outlook.ts';
 import type { Reservation } from '../jobs/reservation.ts';
+import { sealSource } from '../jobs/sources.ts';
 import type { ApiKey } from '../jobs/tenants/api-keys.ts';
 import { DAY_SECONDS, spendTranscript } from '../jobs/transcript-minutes.ts';
 import { holdUpload } from '../jobs/uploads/record.ts';
@@ -36,7 +37,7 @@ export interface Submission {
 
 /** @param path where the job stands: `` for a single one, `jobs[3]` in a batch */
 interface RequestedJob {
-  readonly request: JobRequest;
+  readonly request: BatchJobRequest;
   readonly path: string;
   /** The field with the webhook, if it is not the job's own. */
   readonly webhookPath?: string;
@@ -92,7 +93,7 @@ export async function submitJobs(
       payload: {
         version: 1,
         tenant: key.id,
-        source,
+        source: sealSource(services.sealer, jobId, source),
         ...sealDestinations(services.sealer, jobId, request),
         options: request.options,
         ...context,
@@ -125,7 +126,7 @@ async function holdSources({ redis }: ApiServices, jobs: readonly NewJob[]): Pro
   }
 }
 
-function demandScopes(key: ApiKey, { options, ...asked }: JobRequest): void {
+function demandScopes(key: ApiKey, { options, ...asked }: BatchJobRequest): void {
   if (transcriptsOf(asked).length > 0 && !key.scopes.includes('transcribe')) {
     throw new ServiceError('FORBIDDEN', 'a transcript needs a key with the scope transcribe');
   }

@@ -8,6 +8,7 @@ import { SoundpostError } from 'soundpost-client/error';
 import type { CompletedJob } from 'soundpost-client/wait';
 import type { ErrorBody } from 'soundpost-contract/errors';
 import type { AnyOutputFile, Job, OutputFile } from 'soundpost-contract/job';
+import type { BatchJobRequest } from 'soundpost-contract/job-request';
 import { DetailedError, Upload } from 'tus-js-client';
 import type { extractRequest } from './extract-options.ts';
 import { type Progress, reportOf } from './progress.ts';
@@ -34,7 +35,8 @@ export async function extractOnServer(
   progress: Progress,
 ): Promise<EndedJob> {
   if (source.kind === 'url') {
-    return followed(server, { type: 'url', url: source.url }, request, signal, progress);
+    const { url, headers } = source;
+    return followed(server, { type: 'url', url, headers }, request, signal, progress);
   }
   const file = await uploaded(server, source, signal, progress);
   try {
@@ -65,7 +67,7 @@ async function uploaded(
 
 async function followed(
   { client }: Server,
-  source: { type: 'url'; url: string } | { type: 'upload'; file: string },
+  source: BatchJobRequest['source'],
   request: ExtractRequest,
   signal: AbortSignal,
   progress: Progress,

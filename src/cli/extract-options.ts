@@ -32,6 +32,8 @@ interface ExtractChoices {
   readonly sampleRate?: string;
   /** False with `--no-metadata`. */
   readonly metadata: boolean;
+  /** Each `Name: value`. */
+  readonly header?: readonly string[];
   /** Once for each additional output. */
   readonly also?: readonly string[];
   readonly transcript?: string;

@@ -9,6 +9,7 @@ import { type Config, loadConfig, terminalKind } from '../process/config.ts';
 import { UsageError } from './ending.ts';
 import { extractRequest } from './extract-options.ts';
 import { interruptible } from './interrupt.ts';
+import type { openLocalExtraction } from './local-extraction.ts';
 import { type ProbeAnswer, probeText } from './probe-answer.ts';
 import { type Progress, progressOn, reportOf } from './progress.ts';
 import { namedServer, type Server } from './server.ts';
@@ -19,6 +20,8 @@ import { awaitTranscript, demandTranscriber, isTranscript, transcribeHere } from
 import { spool, tooLarge, videoSource } from './video-source.ts';
 
 type VideoSource = Awaited<ReturnType<typeof videoSource>>;
+
+type LocalExtraction = Awaited<ReturnType<typeof openLocalExtraction>>;
 
 type Target = Awaited<ReturnType<typeof targetBeside>>;
 
@@ -65,7 +68,7 @@ export async function extract(
 ): Promise<void> {
   const request = extractRequest(choices);
   const config = loadConfig();
-  const source = await videoSource(video, streams);
+  const source = await videoSource(video, streams, choices.header);
   const server = namedServer(choices, config);
   const targets = await chooseTargets(choices, request, source, streams);
   const words = await chooseWords(choices, streams);
@@ -159,8 +162,8 @@ async function localInput(
   maxBytes: number,
   signal: AbortSignal,
   progress: Progress,
-): Promise<{ url: string } | { path: string; name: string }> {
-  if (source.kind === 'url') return { url: source.url };
+): Promise<Parameters<LocalExtraction['run']>[0]['source']> {
+  if (source.kind === 'url') return source;
   if (source.kind === 'file') {
     if (source.sizeBytes > maxBytes) throw tooLarge(maxBytes);
     return source;

@@ -6,6 +6,7 @@ import { ServiceError } from 'soundpost-contract/errors';
 import type { JobOptions } from 'soundpost-contract/job-request';
 import type { AskedOutputs } from 'soundpost-contract/output-request';
 import { createLogger } from 'soundpost-kit/observe/logger';
+import { Sealer } from 'soundpost-kit/signing/sealer';
 import { DiskSpace, outOfDiskSpace } from 'soundpost-kit/storage/disk-space';
 import { createFileStorage } from 'soundpost-kit/storage/file-storage';
 import type { Storage } from 'soundpost-kit/storage/storage';
@@ -13,6 +14,7 @@ import { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { OutboundRefused } from 'soundpost-outbound/errors';
 import { type ExtractProgress, type ExtractResult, filesOf, type TranscriptAudio } from '../jobs/payloads.ts';
 import { Semaphore } from '../jobs/semaphore.ts';
+import { sealSource } from '../jobs/sources.ts';
 import type { Config } from '../process/config.ts';
 import { confinedTools, guardedOutbound } from '../process/tools.ts';
 import { runExtraction } from '../worker/extraction.ts';
@@ -20,7 +22,7 @@ import { temporaryFolder } from './temporary-folder.ts';
 
 interface LocalJob extends AskedOutputs {
   readonly source:
-    | { readonly url: string }
+    | { readonly url: string; readonly headers?: Readonly<Record<string, string>> | undefined }
     /** A readable file, left unchanged. */
     | { readonly path: string; readonly name: string };
   readonly options: JobOptions;
@@ -63,6 +65,7 @@ export async function openLocalExtraction(config: Config): Promise<LocalExtracti
   const files = createFileStorage({ root: join(folder, 'files') });
   const workspaces = await Workspaces.open(join(folder, 'work'));
   const disk = new DiskSpace(folder, config.DISK_RESERVE_BYTES);
+  const sealer = new Sealer(randomBytes(32));
   const encoding = new Semaphore(Math.min(config.WORKER_CONCURRENCY, availableParallelism()));
   const limits = {
     maxInputBytes: config.MAX_INPUT_BYTES,
@@ -83,7 +86,7 @@ export async function openLocalExtraction(config: Config): Promise<LocalExtracti
             version: 1,
             tenant: TENANT,
             source: isUrl
-              ? { type: 'url', url: source.url }
+              ? sealSource(sealer, JOB_ID, { type: 'url', url: source.url, headers: source.headers })
               : { type: 'upload', file: UPLOAD_ID, name: source.name },
             output,
             outputs,
@@ -97,7 +100,10 @@ export async function openLocalExtraction(config: Config): Promise<LocalExtracti
           report,
           takeTurn: async () => undefined,
         },
-        { outbound, storage, retryUntilUp: (_signal, work) => work(), tools, logger, limits, encoding, disk },
+        {
+          ...{ outbound, storage, tools, sealer, logger, limits, encoding, disk },
+          retryUntilUp: (_signal, work) => work(),
+        },
         workspaces,
       ).catch((error: unknown) => {
         throw withReason(error, folder);

@@ -59,6 +59,11 @@ function addExtract(program: Command, { say, streams = process }: Terminal): voi
         'default: high, except that audio which needs no decoding is copied',
       ).choices([...qualities]),
     )
+    .option(
+      '-H, --header <"Name: value">',
+      'send it with an address, to its scheme, host and port alone; 10 at most',
+      (value: string, before: readonly string[] = []) => [...before, value],
+    )
     .option('-b, --bitrate <rate>', 'such as 192k, instead of a quality')
     .option('--no-copy', 'encode also what could be copied as it is')
     .option('-n, --normalize', 'bring the loudness to -16 LUFS')

@@ -6,12 +6,17 @@ import { type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { shellWord } from 'soundpost-base/launcher';
 import { ServiceError } from 'soundpost-contract/errors';
+import { UrlSource } from 'soundpost-contract/job-request';
 import { UsageError } from './ending.ts';
 import { readPipe } from './named-pipe.ts';
 import type { Streams } from './streams.ts';
 
 type VideoSource =
-  | { readonly kind: 'url'; readonly url: string }
+  | {
+      readonly kind: 'url';
+      readonly url: string;
+      readonly headers?: Record<string, string> | undefined;
+    }
   | { readonly kind: 'file'; readonly path: string; readonly name: string; readonly sizeBytes: number }
   /** Standard input or a named pipe: readable once, of unknown length. */
   | { readonly kind: 'stream'; readonly open: () => Readable; readonly name: string };
@@ -19,14 +24,22 @@ type VideoSource =
 const STDIN = '-';
 
 /** Throws a UsageError for an unreadable source. */
-export async function videoSource(text: string, { stdin }: Pick<Streams, 'stdin'>): Promise<VideoSource> {
+export async function videoSource(
+  text: string,
+  { stdin }: Pick<Streams, 'stdin'>,
+  header: readonly string[] = [],
+): Promise<VideoSource> {
+  const isAddress = /^https?:\/\//i.test(text);
+  if (header.length > 0 && !isAddress) {
+    throw new UsageError('--header: only an http(s) address is fetched with headers');
+  }
   if (text === STDIN) {
     if (stdin.isTTY) {
       throw new UsageError('standard input is the terminal; send a video into it: < talk.mp4');
     }
     return { kind: 'stream', open: () => stdin, name: 'audio' };
   }
-  if (/^https?:\/\//i.test(text)) {
+  if (isAddress) {
     const address = URL.parse(text);
     if (address === null) throw new UsageError(`"${text}" is no address: write https://host/path`);
     if (address.username !== '' || address.password !== '') {
@@ -34,7 +47,7 @@ export async function videoSource(text: string, { stdin }: Pick<Streams, 'stdin'
         `the address of ${address.host} holds a name or a password, which is not sent along; fetch the video yourself and pipe it in: soundpost extract -`,
       );
     }
-    return { kind: 'url', url: text };
+    return { kind: 'url', url: text, headers: headersOf(header) };
   }
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(text)) {
     throw new UsageError(
@@ -89,4 +102,20 @@ export function tooLarge(maxBytes: number): ServiceError {
     'PAYLOAD_TOO_LARGE',
     `the video is larger than the ${maxBytes} bytes that MAX_INPUT_BYTES allows`,
   );
+}
+
+/** As curl takes them. */
+function headersOf(lines: readonly string[]): Record<string, string> | undefined {
+  if (lines.length === 0) return undefined;
+  const pairs = lines.map((line) => {
+    const [, name, value] = /^([^:]+):\s*(.*?)\s*$/s.exec(line) ?? [];
+    if (name === undefined || value === undefined) {
+      throw new UsageError('--header: it takes "Name: value", such as "Authorization: Bearer TOKEN"');
+    }
+    return [name, value];
+  });
+  const { data, error } = UrlSource.shape.headers.safeParse(Object.fromEntries(pairs));
+  const [issue] = error?.issues ?? [];
+  if (issue) throw new UsageError(`--header: ${[...issue.path, issue.message].join(' ')}`);
+  return data;
 }

@@ -8,6 +8,7 @@ import { type AskedOutputs, outputsOf } from 'soundpost-contract/output-request'
 import { fileKindOf } from 'soundpost-contract/transcripts';
 import type { Sealer } from 'soundpost-kit/signing/sealer';
 import { z } from 'zod';
+import { type QueuedSource, SecretsForgotten, withoutHeaders } from './sources.ts';
 
 const SealedDestination = z.strictObject({
   /** Without the query. */
@@ -83,13 +84,18 @@ export function sealDestination(
   };
 }
 
-/** For a job that will put nothing: what is shown of its destinations stays. */
-export function withoutSecrets<Payload extends Queued>(payload: Payload): Payload {
-  const { job, outputs = {} } = payload.destinations ?? {};
+/** For a job that will fetch and put nothing: what is shown stays. Undefined if it has no secrets. */
+export function withoutSecrets<Payload extends Queued & { readonly source: QueuedSource }>(
+  payload: Payload,
+): Payload | undefined {
+  const source = withoutHeaders(payload.source);
+  if (payload.destinations === undefined)
+    return source === payload.source ? undefined : { ...payload, source };
+  const { job, outputs = {} } = payload.destinations;
   const shown = ({ url, headers }: SealedDestination): SealedDestination => ({ url, headers });
   const own = Object.entries(outputs).map(([name, destination]) => [name, shown(destination)]);
   const destinations = { ...(job && { job: shown(job) }), outputs: Object.fromEntries(own) };
-  return { ...payload, destinations };
+  return { ...payload, source, destinations };
 }
 
 function withoutDestination<Output>(output: Output): Output {
@@ -150,13 +156,8 @@ export function openDestination(
 }
 
 function opened(sealer: Sealer, label: string, { sealed }: SealedDestination): DestinationRequest {
-  if (sealed === undefined) throw new DestinationForgotten('the destination of a cancelled job is not kept');
+  if (sealed === undefined) throw new SecretsForgotten('its destination is not kept');
   return DestinationRequest.parse(JSON.parse(sealer.open(label, sealed)));
-}
-
-/** The job was cancelled while it waited, and what it would have needed was not kept. */
-export class DestinationForgotten extends Error {
-  override readonly name = 'DestinationForgotten';
 }
 
 /** A presigned address carries its secret in the query, so that is hidden. */

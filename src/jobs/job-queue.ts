@@ -322,7 +322,8 @@ export class JobQueue {
     if (outcome === 'claimed') {
       const job: Job<ExtractPayload> | undefined = await this.#extract.getJob(jobId);
       // It ended at once: of its request only what is shown is kept (decisions A6).
-      if (job?.data.destinations !== undefined) await job.updateData(withoutSecrets(job.data));
+      const shown = job && withoutSecrets(job.data);
+      if (shown !== undefined) await job?.updateData(shown);
       await job?.moveToFailed(new UnrecoverableError(JSON.stringify(cancelledError)), token, false);
       const end = { state: 'failed', code: cancelledError.code } as const;
       this.#observer.jobEnded(end, undefined, job?.data.tenant ?? '');

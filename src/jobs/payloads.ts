@@ -6,7 +6,7 @@
 
 import { DestinationState } from 'soundpost-contract/destination';
 import { ErrorBody } from 'soundpost-contract/errors';
-import { BatchId, JobId, OutputName, TenantId, UploadId } from 'soundpost-contract/ids';
+import { BatchId, JobId, OutputName, TenantId } from 'soundpost-contract/ids';
 import {
   InputFile,
   JobWarning,
@@ -18,22 +18,16 @@ import {
   VoiceMessageState,
   WaveformFile,
 } from 'soundpost-contract/job';
-import { JobOptions, UrlSource, VoiceMessageRequest } from 'soundpost-contract/job-request';
+import { JobOptions, VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { LoneOutputRequest, OutputsRequest } from 'soundpost-contract/output-request';
 import { SpokenLanguage, Subtitles, TranscriptState } from 'soundpost-contract/transcripts';
 import { readValue, UnreadableRecord } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 import { QueuedDestinations } from './destinations.ts';
 import { besideAudio } from './names.ts';
+import { QueuedSource } from './sources.ts';
 
 const version = z.literal(1);
-
-/** An upload's size and name are copied, since it can expire before the record. */
-export const QueuedSource = z.discriminatedUnion('type', [
-  UrlSource,
-  z.strictObject({ type: z.literal('upload'), file: UploadId, name: z.string() }),
-]);
-export type QueuedSource = z.infer<typeof QueuedSource>;
 
 export const ExtractPayload = z.strictObject({
   version,

@@ -55,10 +55,15 @@ export function optionsView({ options }: ExtractPayload): JobOptions {
 export function sourceView({ source }: ExtractPayload): {
   type: 'url' | 'upload';
   url?: string;
+  headers?: string[];
   file?: string;
   name?: string;
 } {
   return source.type === 'url'
-    ? { type: 'url', url: withoutQuery(source.url) }
+    ? {
+        type: 'url',
+        url: withoutQuery(source.url),
+        ...(source.headers && { headers: source.headers.names }),
+      }
     : { type: 'upload', file: source.file, name: source.name };
 }

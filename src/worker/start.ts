@@ -5,6 +5,7 @@ import { heldKeys } from 'soundpost-kit/observe/held-keys';
 import type { Probe } from 'soundpost-kit/observe/probes';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { Sealer } from 'soundpost-kit/signing/sealer';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { consumeExtractions } from '../jobs/extraction-consumer.ts';
 import { Janitor } from '../jobs/janitor/janitor.ts';
@@ -82,6 +83,7 @@ async function servicesOf(resources: Resources, redis: Redis): Promise<WorkerSer
     retryUntilUp: (signal, work) => storageWatch.retryUntilUp(signal, work),
     disk: resources.disk.workspaces,
     tools: await resources.tools(),
+    sealer: new Sealer(resources.secrets.encryption),
     logger,
     observer,
     tracing: resources.traces.tracing,

@@ -4,6 +4,7 @@ import type { Logger } from 'soundpost-base/logger';
 import type { ProcessingStep } from 'soundpost-contract/job';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Tracing } from 'soundpost-kit/observe/tracing/tracing';
+import type { Sealer } from 'soundpost-kit/signing/sealer';
 import type { DiskClaim } from 'soundpost-kit/storage/disk-claim';
 import type { DiskSpace } from 'soundpost-kit/storage/disk-space';
 import type { Storage } from 'soundpost-kit/storage/storage';
@@ -21,6 +22,8 @@ export interface WorkerServices {
   /** For storage operations: retries while the storage is down. */
   readonly retryUntilUp: <Result>(signal: AbortSignal, work: () => Promise<Result>) => Promise<Result>;
   readonly tools: MediaTools;
+  /** Opens the headers of sources. */
+  readonly sealer: Sealer;
   readonly logger: Logger;
   readonly limits: WorkerLimits;
   /** Limits how many jobs analyze and encode at the same time. */

@@ -42,6 +42,21 @@ describe('extract', () => {
       () => ['https://me:secret@a.example/talk.mp4'],
       /^the address of a\.example holds a name or a password, which is not sent along; fetch the video yourself/,
     ],
+    [
+      'a header that is none',
+      () => ['https://a.example/talk.mp4', '-H', 'Authorization'],
+      /^--header: it takes "Name: value"/,
+    ],
+    [
+      'a header that is ours',
+      () => ['https://a.example/talk.mp4', '-H', 'Range: bytes=0-'],
+      /^--header: Range is set by the service itself/,
+    ],
+    [
+      'a header for a file',
+      () => [video, '-H', 'A: b'],
+      /^--header: only an http\(s\) address is fetched with/,
+    ],
     ['no video', () => [], /missing required argument 'video'/],
     ['an unknown format', () => [video, '-f', 'mp9'], /'mp9' is invalid\. Allowed choices are mp3, aac/],
     ['an unknown option', () => [video, '--normalise'], /Did you mean --normalize\?/],

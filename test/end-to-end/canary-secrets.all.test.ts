@@ -37,6 +37,7 @@ const secrets: Record<string, string> = {
   'header of an instance’s webhook': canary('header'),
   'query of an instance’s webhook': canary('instancehook'),
   'query of a source': canary('source'),
+  'header of a source': canary('sourceheader'),
   'query of a webhook': canary('webhook'),
   'query of a destination': canary('destination'),
   'header of a destination': canary('destinationheader'),
@@ -167,6 +168,7 @@ const askGateway = (
 const source = (name: string): object => ({
   type: 'url',
   url: `${web.url(name)}?X-Signature=${secrets['query of a source']}`,
+  headers: { Authorization: `Bearer ${secrets['header of a source']}` },
 });
 const webhook = (): string => `${hooks.url}?token=${secrets['query of a webhook']}`;
 const destination = (address = store.url): object => ({

@@ -31,7 +31,7 @@ const patientRows: readonly SourceRow[] = [
   {
     what: 'asks to be left alone for an hour, which is obeyed for half a minute each time',
     play: first(always, '429 Slow Down', () => [['Retry-After', '3600']]),
-    end: failed('HTTP 429'),
+    end: failed('HTTP 429 from \\S+'),
     requests: 3,
     restMs: 30_000,
   },
@@ -52,9 +52,24 @@ export const sourceRows: readonly SourceRow[] = [
     patient: 3,
   },
   { what: 'answers 503 twice, then the file', play: first(2, '503 Busy'), end: 'whole', requests: 3 },
-  { what: 'answers 500 always', play: first(always, '500 Broken'), end: failed('HTTP 500'), requests: 3 },
-  { what: 'answers 404', play: first(always, '404 Not Found'), end: failed('HTTP 404'), requests: 1 },
-  { what: 'answers 403', play: first(always, '403 Forbidden'), end: failed('HTTP 403'), requests: 1 },
+  {
+    what: 'answers 500 always',
+    play: first(always, '500 Broken'),
+    end: failed('HTTP 500 from \\S+'),
+    requests: 3,
+  },
+  {
+    what: 'answers 404',
+    play: first(always, '404 Not Found'),
+    end: failed('HTTP 404 from \\S+'),
+    requests: 1,
+  },
+  {
+    what: 'answers 403',
+    play: first(always, '403 Forbidden'),
+    end: failed('HTTP 403 from \\S+'),
+    requests: 1,
+  },
   {
     what: 'answers 429 with Retry-After in seconds, then the file',
     play: first(1, '429 Slow Down', () => [['Retry-After', '3']]),

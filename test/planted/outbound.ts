@@ -98,6 +98,22 @@ export const outboundFaults: readonly Fault[] = [
     tests: ['packages/outbound/test/download.test.ts'],
   },
   {
+    name: 'headers-come-back-from-abroad',
+    promise: 'api.md "source.headers": a redirect to another origin ends them, even where it leads back',
+    in: 'get',
+    search: 'originHeaders = stillAllowed(originHeaders, next.url);',
+    replace: 'originHeaders = stillAllowed(options.originHeaders, next.url);',
+    tests: ['packages/outbound/test/origin-headers.core-all.test.ts'],
+  },
+  {
+    name: 'headers-to-another-scheme',
+    promise: 'api.md "source.headers": to the scheme, host and port of url alone',
+    in: 'originOf',
+    search: '${protocol}//',
+    replace: '//',
+    tests: ['packages/outbound/test/origin-headers.core-all.test.ts'],
+  },
+  {
     name: 'proxy-goes-by-name',
     promise: 'configuration.md OUTBOUND_PROXY: CONNECT goes to the checked address',
     in: 'connectThrough',

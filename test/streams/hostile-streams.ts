@@ -80,7 +80,7 @@ const addresses = ({ origin, foreign, canary }: Surroundings): string[] => {
 
 const WIDEVINE = 'urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed';
 
-const NOT_ALLOWED = /^(the stream names an address that is not allowed|the address is not allowed)$/;
+const NOT_ALLOWED = /^(the stream names an address that is not allowed|the address is not allowed: .*)$/;
 
 /** Not for its addresses: what it says of itself, or how much. */
 const others = (): Omit<HostileStream, 'name'>[] => {

@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from 'soundpost-kit/observe/logger';
+import { Sealer } from 'soundpost-kit/signing/sealer';
 import { DiskSpace } from 'soundpost-kit/storage/disk-space';
 import { createFileStorage } from 'soundpost-kit/storage/file-storage';
 import type { Storage } from 'soundpost-kit/storage/storage';
@@ -50,6 +51,7 @@ export async function makeSurroundings(allow = ''): Promise<Surroundings> {
       retryUntilUp: (_signal, work) => work(),
       logger,
       tools: mediaTools,
+      sealer: new Sealer(Buffer.alloc(32, 1)),
       encoding: new Semaphore(4),
       disk: new DiskSpace(folder),
       limits: { maxInputBytes: 100 * 1024 * 1024, maxAudioSeconds: 3600, outputTtlSeconds: 3600 },

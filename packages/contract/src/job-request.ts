@@ -6,11 +6,15 @@ import { z } from 'zod';
 import { DestinationRequest, headerBytes, MAX_DESTINATION_HEADER_BYTES } from './destination.ts';
 import { UploadId } from './ids.ts';
 import { isProbe, LoneOutputRequest, OutputsRequest } from './output-request.ts';
+import { CONNECTION_HEADERS, headerFields } from './request-headers.ts';
 
 /** Jobs in one batch at most (audio-extraction.md "Limits"). */
 export const MAX_BATCH_JOBS = 10;
 
 const MAX_URL_LENGTH = 2048;
+
+const MAX_SOURCE_HEADER_BYTES = 4 * 1024;
+const SET_BY_US = new RegExp(`^(${CONNECTION_HEADERS}|range|if-.*|content-.*|transfer-.*)$`);
 
 export const UrlSource = z.strictObject({
   type: z.literal('url'),
@@ -18,6 +22,18 @@ export const UrlSource = z.strictObject({
     description: 'http(s) URL of the video at a public address',
     example: 'https://example.com/talk.mp4',
   }),
+  headers: headerFields({
+    ...{ reserved: SET_BY_US, setBy: 'the service', longestValue: MAX_SOURCE_HEADER_BYTES, most: 10 },
+  })
+    .refine((headers) => headerBytes(headers) <= MAX_SOURCE_HEADER_BYTES, {
+      error: 'may have at most 4 KiB together, names and values',
+    })
+    .optional()
+    .meta({
+      description:
+        'Sent to the scheme, host and port of url alone, such as Authorization; at most 10, 4 KiB in all. Kept encrypted; answers show the names',
+      example: { Authorization: 'Bearer eyJhbGciOi' },
+    }),
 });
 
 export const UploadSource = z.strictObject({
@@ -25,8 +41,44 @@ export const UploadSource = z.strictObject({
   file: UploadId.meta({ description: 'A complete upload of the same tenant' }),
 });
 
-export const Source = z.discriminatedUnion('type', [UrlSource, UploadSource]);
-export type Source = z.infer<typeof Source>;
+/** Bytes of a source in the request itself, decoded. */
+const MAX_DATA_BYTES = 8 * 1024 * 1024;
+
+export const DataSource = z.strictObject({
+  type: z.literal('data'),
+  data: z
+    .string()
+    .superRefine((data, context) => {
+      const digits = base64Of(data);
+      const message =
+        digits === undefined
+          ? 'must be base64, or a data URI with base64'
+          : Math.floor((digits.length * 3) / 4) > MAX_DATA_BYTES
+            ? 'may have at most 8 MiB decoded; upload a larger file'
+            : undefined;
+      if (message !== undefined) context.addIssue({ code: 'custom', message });
+    })
+    .meta({
+      description: 'The video in base64, or as a data URI, at most 8 MiB decoded; kept as an upload',
+      example: 'data:video/mp4;base64,AAAAIGZ0eXBpc29t',
+    }),
+});
+
+/** The digits alone; undefined for what is neither base64 (also URL-safe) nor a data URI with it. */
+export function base64Of(data: string): string | undefined {
+  const digits = data
+    .replace(/^data:[^,]*;base64,/i, '')
+    .replaceAll(/\s+/g, '')
+    .replace(/={1,2}$/, '');
+  return /^[A-Za-z0-9+/_-]+$/.test(digits) ? digits : undefined;
+}
+
+export const Source = z.discriminatedUnion('type', [UrlSource, UploadSource, DataSource]);
+
+const BatchSource = z.discriminatedUnion('type', [UrlSource, UploadSource], {
+  error: ({ code }) =>
+    code === 'invalid_union' ? 'must be url or upload; data is for POST /v1/extract alone' : undefined,
+});
 
 /**
  * Where the result goes as a push-to-talk message: the fields of the gateway's audio send operation
@@ -153,12 +205,20 @@ function limitHeaders(
   }
 }
 
-export const JobRequest = z
-  .strictObject({ source: Source, ...asked, options: JobOptions.prefault({}) })
-  .superRefine(refuseBothOrNeither, { when: () => true })
-  .superRefine(refuseHandingOn, { when: () => true })
-  .superRefine(limitHeaders);
+function jobFrom<Sources extends z.ZodType>(source: Sources) {
+  return z
+    .strictObject({ source, ...asked, options: JobOptions.prefault({}) })
+    .superRefine(refuseBothOrNeither, { when: () => true })
+    .superRefine(refuseHandingOn, { when: () => true })
+    .superRefine(limitHeaders);
+}
+
+export const JobRequest = jobFrom(Source);
 export type JobRequest = z.infer<typeof JobRequest>;
+
+/** Of a batch: without a source in the request itself. */
+export const BatchJobRequest = jobFrom(BatchSource);
+export type BatchJobRequest = z.infer<typeof BatchJobRequest>;
 
 /** The `request` part of a multipart submission: a job whose source is the `file` part. */
 export const UploadedJobRequest = z
@@ -169,7 +229,7 @@ export const UploadedJobRequest = z
 
 export const BatchRequest = z
   .strictObject({
-    jobs: z.array(JobRequest).min(1, 'must hold at least 1 job'),
+    jobs: z.array(BatchJobRequest).min(1, 'must hold at least 1 job'),
     webhook: z
       .string()
       .max(MAX_URL_LENGTH)

@@ -274,6 +274,10 @@ export const Job = z.object({
   source: z.object({
     type: z.enum(['url', 'upload']),
     url: z.string().optional().meta({ description: 'Without its query, which may hold a secret' }),
+    headers: z
+      .array(z.string())
+      .optional()
+      .meta({ description: 'Names of those that are sent along', example: ['Authorization'] }),
     file: z.string().optional(),
     name: z.string().optional().meta({
       description: 'Of an upload: the name that it came with, from the moment the job waits',

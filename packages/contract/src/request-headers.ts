@@ -13,6 +13,15 @@ export const IdempotencyHeaders = z.object({
   }),
 });
 
+/** POST extract and retry (RFC 7240). */
+export const SubmitHeaders = IdempotencyHeaders.extend({
+  Prefer: z.string().optional().meta({
+    description:
+      'wait=1 to wait=60: answer once the job has ended, or after so many seconds. Needs the scope read; what cannot be read is ignored',
+    example: 'wait=30',
+  }),
+});
+
 /** GET /v1/download/{jobId} (RFC 9110, 13 and 14). */
 export const DownloadHeaders = z.object({
   Range: z.string().optional().meta({ description: 'One range of bytes', example: 'bytes=0-65535' }),
@@ -70,7 +79,6 @@ export const TusChunkHeaders = TusUploadHeaders.pick({ 'Upload-Checksum': true }
   'Upload-Offset': z.string().meta({ description: 'How many bytes have arrived before these', example: '0' }),
 });
 
-const MAX_HEADERS = 20;
 const LONGEST_NAME = 128;
 
 interface HeaderRules {
@@ -80,14 +88,16 @@ interface HeaderRules {
   readonly setBy: string;
   /** Characters of a value, at most. */
   readonly longestValue: number;
+  /** Default 20. */
+  readonly most?: number;
 }
 
 /** What no caller may set: where the message goes, and where it ends (RFC 9110, 7.6.1 and 7.2). */
 export const CONNECTION_HEADERS =
   'host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect|te|trailer|proxy-.*';
 
-/** At most 20 of them, names and values as RFC 9110 has them (5.6.2 and 5.5). */
-export function headerFields({ reserved, setBy, longestValue }: HeaderRules) {
+/** Names and values as RFC 9110 has them (5.6.2 and 5.5). */
+export function headerFields({ reserved, setBy, longestValue, most = 20 }: HeaderRules) {
   return z
     .record(
       z
@@ -104,8 +114,8 @@ export function headerFields({ reserved, setBy, longestValue }: HeaderRules) {
       for (const name of names.filter((candidate) => reserved.test(candidate.toLowerCase()))) {
         context.addIssue({ code: 'custom', path: [name], message: `is set by ${setBy} itself` });
       }
-      if (names.length > MAX_HEADERS) {
-        context.addIssue({ code: 'custom', message: `must be ${MAX_HEADERS} at most` });
+      if (names.length > most) {
+        context.addIssue({ code: 'custom', message: `must be ${most} at most` });
       }
     });
 }

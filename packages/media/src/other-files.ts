@@ -70,6 +70,7 @@ interface OtherFile {
 }
 
 const FILE_ITSELF = 'give the URL of the file itself, or upload that file';
+const SHARED_FILE = `${FILE_ITSELF}. A share link must lead straight to the file (Dropbox: dl=1 in place of dl=0; Google Drive: /uc?export=download&id=ID), and one behind a sign-in needs source.headers`;
 const FILE_INSIDE = 'unpack it and use the file inside';
 const PLAYS_IT = 'give the URL of a file that it names';
 const ANOTHER = 'choose another file';
@@ -79,7 +80,7 @@ const OTHERS: readonly OtherFile[] = [
   {
     begins: /^(<\?xml[^>]*>\s*)?<(!doctype html|html|head|body|script|meta)\b/i,
     name: 'a web page',
-    remedy: FILE_ITSELF,
+    remedy: SHARED_FILE,
   },
   { begins: /^#EXTM3U/, name: 'a playlist', remedy: 'give the URL of the playlist' },
   { begins: /^(<\?xml[^>]*>\s*)?<(\w+:)?MPD\b/, name: 'a manifest', remedy: 'give the URL of it' },

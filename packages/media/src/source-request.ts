@@ -14,6 +14,8 @@ export type AdmitStreamRequest = (
 export interface SourceRequest {
   /** http or https. */
   readonly url: string;
+  /** For the origin of `url` alone. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** What will be made of it says which tracks are fetched; if nothing is, the default track. */
   readonly outputs: readonly NamedOutput[];
   /** An empty folder, which gets the file as `source`. */

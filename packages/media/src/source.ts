@@ -1,6 +1,7 @@
 /** Fetches a source to a local file: whole, only the parts of its audio, or a stream's segments. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type OriginHeaders, originHeaders } from 'soundpost-outbound/origin-headers';
 import { type Probe, probe } from './probe.ts';
 import type { LocalSource, SourceRequest } from './source-request.ts';
 import { type StreamKind, streamKindOf } from './streams/detect.ts';
@@ -11,7 +12,7 @@ import { type StreamKind, streamKindOf } from './streams/detect.ts';
  * names an address that is not allowed; the signal's reason
  */
 export async function fetchSource(request: SourceRequest): Promise<LocalSource> {
-  return openIfStream(await downloadFile(request.url, request), request, 1);
+  return openIfStream(await downloadFile(ofCaller(request), request), request, 1);
 }
 
 async function openIfStream(
@@ -26,6 +27,8 @@ async function openIfStream(
 interface DownloadedFile extends LocalSource {
   /** Its address after redirects. */
   readonly url: string;
+  /** What requests to that address may carry. */
+  readonly originHeaders: OriginHeaders | undefined;
   /**
    * Whether the server did not say where it ends: a lost connection ends it, too. Default it did.
    */
@@ -36,13 +39,24 @@ interface DownloadedFile extends LocalSource {
 const TRIES = 3;
 const BACKOFF_MS = 1_000;
 
+type Address = Pick<DownloadedFile, 'url' | 'originHeaders'>;
+
+function ofCaller({ url, headers }: SourceRequest): Address {
+  return { url, originHeaders: originHeaders(url, headers) };
+}
+
 /** @param minBytes below this size no parts are fetched, but the whole */
-async function downloadFile(url: string, request: SourceRequest, minBytes?: number): Promise<DownloadedFile> {
+async function downloadFile(
+  { url, originHeaders }: Address,
+  request: SourceRequest,
+  minBytes?: number,
+): Promise<DownloadedFile> {
   const { outbound, workspace, signal, makeRoom, maxInputBytes, onFetched, onProgress, logger } = request;
   const path = join(workspace, 'source');
   let probed: Probe | null = null;
   const downloaded = await outbound.downloadParts({
     url,
+    originHeaders,
     file: path,
     maxBytes: maxInputBytes,
     ...(minBytes === undefined ? {} : { minBytes }),
@@ -60,7 +74,8 @@ async function downloadFile(url: string, request: SourceRequest, minBytes?: numb
   logger?.debug({ sizeBytes, partBytes }, 'source downloaded');
   const name = filename ?? 'audio';
   const { url: address, isOpenEnded } = downloaded;
-  return { path, name, sizeBytes, url: address, isOpenEnded, ...(probed === null ? {} : { probe: probed }) };
+  const at = { url: address, originHeaders: downloaded.originHeaders };
+  return { path, name, sizeBytes, ...at, isOpenEnded, ...(probed === null ? {} : { probe: probed }) };
 }
 
 async function openStream(
@@ -70,21 +85,22 @@ async function openStream(
 ): Promise<LocalSource> {
   const { CutOff } = await import('./streams/presentation.ts');
   const { fetchStream } = await import('./stream-source.ts');
-  const { path, name } = playlist;
+  const { path, name, originHeaders } = playlist;
   const stream = await fetchStream(playlist, request).catch(async (error) => {
     if (!(error instanceof CutOff) || tried >= TRIES) throw error;
     await sleep(BACKOFF_MS * 2 ** (tried - 1), undefined, { signal: request.signal });
     return undefined;
   });
   if (stream === undefined) {
-    const again = await downloadFile(request.url, request);
+    const again = await downloadFile(ofCaller(request), request);
     // What comes now may be another one, or none.
     return openIfStream(again, request, tried + 1);
   }
   if (!('fileUrl' in stream)) return { ...stream, path, name };
   const { fileUrl, zeroSeconds, isTrack, elsewhere } = stream;
   // Whole, since parts may be many requests.
-  const { sizeBytes } = await downloadFile(fileUrl, request, Number.POSITIVE_INFINITY);
+  const file = { url: fileUrl, originHeaders };
+  const { sizeBytes } = await downloadFile(file, request, Number.POSITIVE_INFINITY);
   const { tools, signal } = request;
   const probed = await probe(tools, path, { signal, known: { zeroSeconds } });
   return { path, name, sizeBytes, probe: probed, isTrack, elsewhere };

@@ -5,6 +5,7 @@ import { ServiceError } from 'soundpost-contract/errors';
 import type { NamedOutput } from 'soundpost-contract/output-request';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
 import { type Admit, tooLarge } from 'soundpost-outbound/exchange';
+import type { OriginHeaders } from 'soundpost-outbound/origin-headers';
 import { MediaFailure } from './failure.ts';
 import { type Probe, probe } from './probe.ts';
 import type { LocalSource, SourceRequest } from './source-request.ts';
@@ -24,6 +25,8 @@ interface Playlist {
   readonly path: string;
   /** Its address. */
   readonly url: string;
+  /** The caller's, for what it names at their origin. */
+  readonly originHeaders?: OriginHeaders | undefined;
   /**
    * Whether its server did not say where it ends: a lost connection ends it, too. Default it did.
    */
@@ -60,7 +63,9 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
   requirePlaylistSize(sizeBytes);
   await mkdir(folder, { mode: 0o700 });
   try {
-    return await outbound.fetchPieces({ maxBytes: maxInputBytes, signal }, async (fetch) => {
+    const { originHeaders } = playlist;
+    const pieces = { maxBytes: maxInputBytes, signal, originHeaders };
+    return await outbound.fetchPieces(pieces, async (fetch) => {
       const stream: StreamContext = {
         folder,
         signal,

@@ -6,7 +6,11 @@ import { bytesSource } from '../src/sniff.ts';
 const named = (head: string) => nameOther(bytesSource(Buffer.from(head, 'latin1')));
 
 it.each([
-  ['<!DOCTYPE html><html><body>Sign in</body></html>', 'a web page', 'URL of the file itself'],
+  [
+    '<!DOCTYPE html><html><body>Sign in</body></html>',
+    'a web page',
+    'share link must lead straight to the file',
+  ],
   ['\xef\xbb\xbf\n<!-- a --><!-- b -->\n<HTML lang="en">', 'a web page', 'URL of the file itself'],
   ['<?xml version="1.0"?><!DOCTYPE html PUBLIC "">', 'a web page', 'URL of the file itself'],
   ['#EXTM3U\n#EXTINF:1,\na.ts\n', 'a playlist', 'URL of the playlist'],

@@ -18,6 +18,7 @@ import {
   strongValidator,
   tooLarge,
 } from './exchange.ts';
+import type { OriginHeaders } from './origin-headers.ts';
 import { sourceName } from './source-name.ts';
 
 export interface DownloadLimits {
@@ -57,6 +58,8 @@ interface DownloadProgress {
 
 export interface DownloadOptions {
   readonly url: string;
+  /** The caller's own; sent to their origin alone. */
+  readonly originHeaders?: OriginHeaders | undefined;
   /** Path of a new file; mode 0600, removed on failure. */
   readonly file: string;
   readonly maxBytes: number;
@@ -79,6 +82,8 @@ export interface Downloaded {
   readonly filename: string | undefined;
   /** The URL after redirects. */
   readonly url: string;
+  /** What further requests for it may carry: nothing once a redirect has left the origin. */
+  readonly originHeaders?: OriginHeaders | undefined;
   /**
    * Whether the server did not say where it ends: a lost connection ends it, too. Default it did.
    */
@@ -131,6 +136,7 @@ export async function download(
       contentType: headerOf(answer.headers, 'content-type'),
       filename: sourceName(headerOf(answer.headers, 'content-disposition'), new URL(options.url), answer.url),
       url: answer.url.href,
+      originHeaders: answer.originHeaders,
       isOpenEnded: transfer.totalBytes === undefined && isOpenEnded(answer.headers),
     };
   } catch (error) {
@@ -172,11 +178,12 @@ async function receive(
   opening?: Promise<Answer>,
 ): Promise<Answer> {
   const { validator, receivedBytes } = transfer;
+  const { url, originHeaders } = options;
   const resume = validator !== undefined && receivedBytes > 0;
   const headers: Record<string, string> = resume
     ? { range: `bytes=${receivedBytes}-`, 'if-range': validator }
     : {};
-  const answer = await (opening ?? get(route, { ...limits, url: options.url, headers, signal }));
+  const answer = await (opening ?? get(route, { ...limits, url, originHeaders, headers, signal }));
   try {
     await beginWriting(transfer, answer, resume);
     if ((transfer.totalBytes ?? 0) > options.maxBytes) throw tooLarge();

@@ -3,6 +3,9 @@
 /** What operators set to open an address. */
 export const OPENING = 'OUTBOUND_ALLOW=host:port of the operator opens it';
 
+const NOT_ALLOWED =
+  'the address is not allowed: it must be public and on an open port (of a webhook or destination: with https), unless the operator opens it with OUTBOUND_ALLOW';
+
 /**
  * The guard refused the request. The message never varies, so that a caller cannot map a network by
  * it; {@link reason} is exact: for the log, and for callers on this machine. {@link explained} is
@@ -11,12 +14,13 @@ export const OPENING = 'OUTBOUND_ALLOW=host:port of the operator opens it';
 export class OutboundRefused extends Error {
   override readonly name = 'OutboundRefused';
   readonly reason: string;
+  /** For the caller who wrote the address; not where a redirect may have led to it. */
   readonly explained: string;
   /** @param told the reason and the remedy, as far as they follow from the URL itself */
   constructor(reason: string, told = `it does not lead to a public address; ${OPENING}`) {
-    super('the address is not allowed');
+    super(NOT_ALLOWED);
     this.reason = reason;
-    this.explained = `${this.message}: ${told}`;
+    this.explained = `the address is not allowed: ${told}`;
   }
 }
 

@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { OutboundFailed, OutboundRefused, toBodyError, toOutboundError } from './errors.ts';
+import { type OriginHeaders, stillAllowed } from './origin-headers.ts';
 import { type Policy, parseTarget } from './policy.ts';
 
 export interface Route {
@@ -30,6 +31,8 @@ interface GetOptions {
   readonly url: string;
   /** Made by this module's callers: none is secret, so a redirect may carry them anywhere. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The caller's: for requests to their origin, until a redirect leaves it. */
+  readonly originHeaders?: OriginHeaders | undefined;
   readonly headersTimeoutMs: number;
   readonly idleTimeoutMs: number;
   readonly signal: AbortSignal;
@@ -45,6 +48,8 @@ export interface Answer {
   readonly body: Readable;
   /** The URL after redirects. */
   readonly url: URL;
+  /** What further requests to that URL may carry. */
+  readonly originHeaders?: OriginHeaders | undefined;
 }
 
 const MAX_REDIRECTS = 5;
@@ -56,13 +61,14 @@ const redirectStatuses = new Set([301, 302, 303, 307, 308]);
  */
 export async function get(route: Route, options: GetOptions): Promise<Answer> {
   let target = parseTarget(options.url, 'source', route.policy);
+  let originHeaders = stillAllowed(options.originHeaders, target.url);
   for (let redirects = 0; ; redirects++) {
     const leave = await options.admit?.({
       hostname: target.hostname,
       isRedirect: redirects > 0,
       signal: options.signal,
     });
-    const answer = await getOnce(route, target.url, options, leave);
+    const answer = await getOnce(route, target.url, { ...options, originHeaders }, leave);
     const location = headerOf(answer.headers, 'location');
     if (!redirectStatuses.has(answer.status) || location === undefined) return answer;
     discard(answer.body);
@@ -74,6 +80,7 @@ export async function get(route: Route, options: GetOptions): Promise<Answer> {
       throw new OutboundRefused('redirect from https to http');
     }
     target = next;
+    originHeaders = stillAllowed(originHeaders, next.url);
   }
 }
 
@@ -93,6 +100,7 @@ async function getOnce(
         'user-agent': route.userAgent,
         accept: '*/*',
         'accept-encoding': 'identity',
+        ...options.originHeaders?.values,
         ...options.headers,
       },
       headersTimeout: options.headersTimeoutMs,
@@ -101,7 +109,7 @@ async function getOnce(
       signal: options.signal,
     });
     body.once('close', leave);
-    return { status: statusCode, headers, body, url };
+    return { status: statusCode, headers, body, url, originHeaders: options.originHeaders };
   } catch (error) {
     leave();
     options.signal.throwIfAborted();

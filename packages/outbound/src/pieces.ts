@@ -18,6 +18,7 @@ import {
   statusFailure,
   tooLarge,
 } from './exchange.ts';
+import type { OriginHeaders } from './origin-headers.ts';
 import { type ByteSpan, rangeHeader } from './ranges-spans.ts';
 
 interface PieceRequest {
@@ -51,6 +52,8 @@ export interface PiecesOptions {
   /** For all pieces together, including failed attempts. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
+  /** The caller's: for the pieces at their origin. */
+  readonly originHeaders?: OriginHeaders | undefined;
   readonly limits?: Partial<DownloadLimits>;
 }
 
@@ -76,7 +79,9 @@ export async function fetchPieces<T>(
     return withTries(limits, signal, async () => {
       const { url, span, admit } = request;
       const headers: Record<string, string> = span === undefined ? {} : { range: rangeHeader([span]) };
-      const answer = await get(route, { ...limits, url, headers, signal, keepAlive: true, admit });
+      const { originHeaders } = options;
+      const asked = { ...limits, url, originHeaders, headers, signal, keepAlive: true, admit };
+      const answer = await get(route, asked);
       try {
         requirePiece(answer, span);
         const body = limitedBody(answer.body, { ...limits, maxBytes: request.maxBytes }, signal);

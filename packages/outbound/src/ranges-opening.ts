@@ -3,6 +3,7 @@
  * server supports ranges, and its body is the beginning of the file in any case.
  */
 import { Readable } from 'node:stream';
+import type { DownloadOptions } from './download.ts';
 import { OutboundFailed } from './errors.ts';
 import {
   type Answer,
@@ -20,22 +21,24 @@ import type { RangeLimits, RemoteFile } from './ranges-request.ts';
 /** @throws OutboundRefused, OutboundFailed; the reason of `signal` if it aborts */
 export async function openSource(
   route: Route,
-  url: string,
+  { url, originHeaders }: Pick<DownloadOptions, 'url' | 'originHeaders'>,
   limits: RangeLimits,
   signal: AbortSignal,
 ): Promise<{ answer: Answer; waitedSeconds: number }> {
   const begunAt = performance.now();
-  const answer = await get(route, { ...limits, url, headers: { range: 'bytes=0-' }, signal });
+  const headers = { range: 'bytes=0-' };
+  const answer = await get(route, { ...limits, url, originHeaders, headers, signal });
   return { answer, waitedSeconds: (performance.now() - begunAt) / 1_000 };
 }
 
 /** @returns data for later requests; undefined if parts of this file cannot be requested safely */
-export function remoteFileOf({ status, headers, url }: Answer): RemoteFile | undefined {
+export function remoteFileOf({ status, headers, url, originHeaders }: Answer): RemoteFile | undefined {
   if (status !== 206 || isEncoded(headers)) return undefined;
   const range = contentRangeOf(headers);
   const validator = strongValidator(headers);
   const isWhole = range?.start === 0 && range.end === range.totalBytes;
-  return isWhole && validator !== undefined ? { url: url.href, sizeBytes: range.end, validator } : undefined;
+  if (!isWhole || validator === undefined) return undefined;
+  return { url: url.href, originHeaders, sizeBytes: range.end, validator };
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   refuseEncoded,
   statusFailure,
 } from './exchange.ts';
+import type { OriginHeaders } from './origin-headers.ts';
 import { ByterangesReader, byterangesBoundary, multipartOverhead, type Piece } from './ranges-multipart.ts';
 import { type ByteSpan, rangeHeader } from './ranges-spans.ts';
 
@@ -20,6 +21,7 @@ import { type ByteSpan, rangeHeader } from './ranges-spans.ts';
 export interface RemoteFile {
   /** The URL after redirects. */
   readonly url: string;
+  readonly originHeaders?: OriginHeaders | undefined;
   readonly sizeBytes: number;
   /** Strong, for If-Range. */
   readonly validator: string;
@@ -55,7 +57,8 @@ export async function requestRanges(
 ): Promise<RangeAnswer> {
   const begunAt = performance.now();
   const headers = { range: rangeHeader(spans), 'if-range': file.validator };
-  const answer = await get(route, { ...limits, url: file.url, headers, signal, keepAlive: true });
+  const { url, originHeaders } = file;
+  const answer = await get(route, { ...limits, url, originHeaders, headers, signal, keepAlive: true });
   const waitedSeconds = (performance.now() - begunAt) / 1_000;
   try {
     const boundary = requirePart(answer, file, spans);

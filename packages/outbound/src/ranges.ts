@@ -82,7 +82,7 @@ async function tryParts(
 ): Promise<Outcome> {
   let opened: Awaited<ReturnType<typeof openSource>>;
   try {
-    opened = await openSource(route, options.url, limits, signal);
+    opened = await openSource(route, options, limits, signal);
   } catch (error) {
     // It counts as the first of download's tries, which decides about a retry.
     return { first: () => Promise.reject(error) };
@@ -145,11 +145,16 @@ function isWithin(sizeBytes: number, { minBytes = DEFAULT_MIN_BYTES, maxBytes }:
   return sizeBytes >= minBytes && sizeBytes <= maxBytes;
 }
 
-function describe(options: PartsOptions, remote: RemoteFile, { headers, url }: Answer): Downloaded {
+function describe(
+  options: PartsOptions,
+  remote: RemoteFile,
+  { headers, url, originHeaders }: Answer,
+): Downloaded {
   return {
     sizeBytes: remote.sizeBytes,
     contentType: headerOf(headers, 'content-type'),
     filename: sourceName(headerOf(headers, 'content-disposition'), new URL(options.url), url),
     url: url.href,
+    originHeaders,
   };
 }

@@ -37,7 +37,9 @@ import {
   WebhookState,
 } from 'soundpost-contract/job';
 import {
+  BatchJobRequest,
   BatchRequest,
+  DataSource,
   JobOptions,
   JobRequest,
   Source,
@@ -96,9 +98,11 @@ export const schemas = {
   JobRequest,
   UploadedJobRequest,
   BatchRequest,
+  BatchJobRequest,
   Source,
   UrlSource,
   UploadSource,
+  DataSource,
   OutputRequest,
   ProbeRequest,
   NamedOutputRequest,
@@ -275,7 +279,7 @@ function operationOf({ method, path, access, docs }: Route): Operation<ErrorCode
     : [];
   const answers = Object.entries(docs.answers).map(([status, { data, content, ...answer }]) => [
     status,
-    { ...answer, content: data ? { 'application/json': envelopeOf(data) } : content },
+    { ...answer, content: data ? { ...content, 'application/json': envelopeOf(data) } : content },
   ]);
   return {
     method,

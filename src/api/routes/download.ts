@@ -122,6 +122,17 @@ async function download(context: RouteContext): Promise<void> {
   await sendFile(context, file === undefined ? fileOf(record.result, wanted) : textOf(file));
 }
 
+/** As the answer of a request that waited. @returns false where the job does not have one file */
+export async function sendOnlyFile(context: RouteContext, record: JobRecord): Promise<boolean> {
+  const { result, jobId } = record;
+  if (result === null || isExpired(record)) return false;
+  const { length } = [...filesOf(result), ...(result.transcripts ?? [])];
+  if (length !== 1) return false;
+  context.response.setHeader('Soundpost-Job', jobId);
+  await sendFile(context, fileOf(result, 'output'));
+  return true;
+}
+
 const NO_FILE = 'this job is a probe and has no file; its inputFile says what is in the source';
 
 /** A transcript takes about a minute for some minutes of audio; a webhook serves better. */
@@ -242,7 +253,7 @@ async function sendFile(
     'Content-Type': file.mediaType,
     ...(etag === undefined ? {} : { ETag: etag }),
   };
-  if (isNoneMatch(request.get('if-none-match'), etag)) {
+  if (request.method !== 'POST' && isNoneMatch(request.get('if-none-match'), etag)) {
     const { 'Content-Type': _, ...kept } = headers;
     response.status(304).set(kept).end();
     return;

@@ -2,6 +2,7 @@
 import { type Job, processingSteps } from 'soundpost-contract/job';
 import { LastEventHeaders } from 'soundpost-contract/request-headers';
 import { ownedJob } from '../job-answer.ts';
+import { jobStates } from '../job-states.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { answerHead, beginEvents, watchedJob } from '../server-sent-events.ts';
 
@@ -42,8 +43,6 @@ export const eventRoutes: readonly Route[] = [
   },
 ];
 
-/** A change whose message was lost shows at the next poll. */
-const LOOK_MS = 5000;
 /** Above every counter of an unfinished job. */
 const LAST_EVENT_ID = 1_000_000;
 
@@ -51,37 +50,24 @@ async function watchOne(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
   const { jobId } = await ownedJob(context);
   const look = (): Promise<Job | undefined> => watchedJob(services, jobId);
-  let job = await look();
-  if (job !== undefined && isEnded(job) && Number(request.get('last-event-id')) >= LAST_EVENT_ID) {
+  const now = await look();
+  if (now !== undefined && isEnded(now) && Number(request.get('last-event-id')) >= LAST_EVENT_ID) {
     response.status(204).end();
     return;
   }
   if (request.method === 'HEAD') return answerHead(context);
   const events = await beginEvents(context);
-  const changes = new Changes();
-  const unwatch = services.changes.watch(jobId, () => changes.happened());
-  const looking = setInterval(() => changes.happened(), LOOK_MS);
-  events.ended.addEventListener('abort', () => changes.end(), { once: true });
-  if (events.ended.aborted) {
-    // The request came on an open connection after the server's stop: no event will follow.
-    changes.end();
-  }
   try {
     let sent = '';
-    // The state is read after the watch began, so no change is missed.
-    for (job = await look(); job !== undefined; job = await look()) {
+    for await (const job of jobStates(services.changes, jobId, look, events.ended)) {
       const data = JSON.stringify(job);
       if (data !== sent) {
         await events.send(`event: job\nid: ${eventId(job)}\ndata: ${data}\n\n`);
         sent = data;
       }
-      if (isEnded(job) || !(await changes.next())) {
-        break;
-      }
+      if (isEnded(job)) break;
     }
   } finally {
-    unwatch();
-    clearInterval(looking);
     events.close();
   }
 }
@@ -105,34 +91,6 @@ function eventId(job: Job): number {
   }
   const step = job.currentStep === null ? 0 : processingSteps.indexOf(job.currentStep) + 1;
   return job.progress * (processingSteps.length + 1) + step;
-}
-
-/** Merges changes that come while one is being handled. */
-class Changes {
-  #pending = false;
-  #ended = false;
-  #wake: (() => void) | undefined;
-
-  happened(): void {
-    this.#pending = true;
-    this.#wake?.();
-  }
-
-  end(): void {
-    this.#ended = true;
-    this.#wake?.();
-  }
-
-  /** Resolves with true at the next change, with false at the end. */
-  async next(): Promise<boolean> {
-    if (!this.#pending && !this.#ended) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-    this.#pending = false;
-    return !this.#ended;
-  }
 }
 
 /** Makes the client list the jobs, after the watch has begun: no change is missed. */

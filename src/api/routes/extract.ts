@@ -1,20 +1,28 @@
 /** POST /v1/extract: one job; its video comes by URL, upload or in the request (decisions A4). */
 
+import { Readable } from 'node:stream';
 import { parseJson } from 'soundpost-base/json';
 import { AcceptedJob } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
-import { JobRequest, UploadedJobRequest } from 'soundpost-contract/job-request';
-import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
+import {
+  type BatchJobRequest,
+  base64Of,
+  JobRequest,
+  UploadedJobRequest,
+} from 'soundpost-contract/job-request';
+import { SubmitHeaders } from 'soundpost-contract/request-headers';
+import { hashOf } from 'soundpost-kit/http/idempotency';
 import { z } from 'zod';
 import { parseSubmission } from '../address-faults.ts';
-import { type AnswerTurn, answerOnce, bodyHash } from '../answer.ts';
-import { invalidForm, takeForm } from '../form.ts';
-import { discardAfter, discardUpload } from '../intake.ts';
+import { type AnswerTurn, bodyHash } from '../answer.ts';
+import { fileErrors, invalidForm, takeForm } from '../form.ts';
+import { discardAfter, discardUpload, storeUpload, withRoom } from '../intake.ts';
 import { acceptedJob } from '../job-answer.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
 import { readJobJson } from '../request.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';
+import { answerJob, endedAnswer } from '../wait.ts';
 
 export const extractRoutes: readonly Route[] = [
   {
@@ -25,9 +33,9 @@ export const extractRoutes: readonly Route[] = [
       operationId: 'extractAudio',
       summary: 'Extract the audio of one video',
       description:
-        'The video is named by a URL, by an upload, or sent along as the part `file` of a multipart form. The job is queued and works in the background: follow it at `statusUrl`, by its events, or let a webhook tell its end.',
+        'The video is named by a URL, by an upload, or sent along: as the part `file` of a multipart form, or in base64 up to 8 MiB. The job is queued and works in the background: follow it at `statusUrl`, by its events, or let a webhook tell its end. With `Prefer: wait=30` the answer comes when it has ended; with an `Accept` that prefers `audio/*` or `application/octet-stream`, and a key with the scope download, it is the file.',
       tag: 'Jobs',
-      headers: IdempotencyHeaders,
+      headers: SubmitHeaders,
       body: {
         'application/json': JobRequest,
         'multipart/form-data': z.object({
@@ -36,6 +44,7 @@ export const extractRoutes: readonly Route[] = [
         }),
       },
       answers: {
+        200: endedAnswer,
         202: {
           description: 'The job is queued',
           data: AcceptedJob,
@@ -81,7 +90,7 @@ async function extract(context: RouteContext): Promise<void> {
   // A refused or repeated request leaves its file unused.
   const unused = (): string | undefined => (queued ? undefined : sent);
   try {
-    await answerOnce(context, fingerprint, submit);
+    await answerJob(context, fingerprint, submit);
   } catch (error) {
     const file = unused();
     if (file !== undefined) {
@@ -96,17 +105,27 @@ async function extract(context: RouteContext): Promise<void> {
 }
 
 interface ReceivedJob {
-  readonly job: JobRequest;
+  readonly job: BatchJobRequest;
   readonly fingerprint: string;
   /** The upload that came with the request. */
   readonly sent: string | undefined;
 }
 
 async function readJob(context: RouteContext): Promise<ReceivedJob> {
-  const { request, response, services } = context;
-  const body = await readJobJson(request, response);
-  const job = await parseSubmission(services, keyOf(context).id, JobRequest, body);
-  return { job, fingerprint: JSON.stringify(job), sent: undefined };
+  const { services } = context;
+  const body = await readJobJson(context);
+  const tenant = keyOf(context).id;
+  const { source, ...asked } = await parseSubmission(services, tenant, JobRequest, body);
+  const fingerprint = JSON.stringify({ source, ...asked });
+  if (source.type !== 'data') return { job: { source, ...asked }, fingerprint, sent: undefined };
+  const bytes = Buffer.from(base64Of(source.data) ?? '', 'base64');
+  const { maxInputBytes } = services.settings;
+  if (bytes.length > maxInputBytes) throw fileErrors(maxInputBytes).tooLarge();
+  const sent = { name: '', content: Readable.from([bytes]), announcedBytes: bytes.length };
+  const { file } = await withRoom(context, () => storeUpload(services, tenant, sent), bytes.length);
+  // The request may wait for the end of its job: it keeps a hash of the video alone.
+  const job = { source: { type: 'upload' as const, file }, ...asked };
+  return { job, fingerprint: hashOf(fingerprint), sent: file };
 }
 
 async function readUploaded(context: RouteContext): Promise<ReceivedJob> {

@@ -4,19 +4,21 @@ import { AcceptedJob, JobList } from 'soundpost-contract/answers';
 import { jobFailureCodes, ServiceError } from 'soundpost-contract/errors';
 import { BatchId } from 'soundpost-contract/ids';
 import { Job, JobStatus } from 'soundpost-contract/job';
-import type { JobRequest } from 'soundpost-contract/job-request';
-import { IdempotencyHeaders } from 'soundpost-contract/request-headers';
+import type { BatchJobRequest } from 'soundpost-contract/job-request';
+import { SubmitHeaders } from 'soundpost-contract/request-headers';
 import { z } from 'zod';
-import { DestinationForgotten, openDestinations } from '../../jobs/destinations.ts';
+import { openDestinations } from '../../jobs/destinations.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { storageKeysOf } from '../../jobs/payloads.ts';
-import { answerOnce, sendData, sendFailure } from '../answer.ts';
+import { openSource, SecretsForgotten } from '../../jobs/sources.ts';
+import { sendData, sendFailure } from '../answer.ts';
 import { acceptedJob, jobAnswer, ownedJob } from '../job-answer.ts';
 import { listJobs } from '../job-list.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
 import { parseRequest } from '../request.ts';
 import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';
+import { answerJob, endedAnswer } from '../wait.ts';
 
 const Moment = z.union([z.iso.datetime({ offset: true }), z.iso.date()], {
   error: 'must be a time such as 2026-01-02T03:04:05Z, or a day such as 2026-01-02',
@@ -126,8 +128,9 @@ export const jobRoutes: readonly Route[] = [
       operationId: 'retryJob',
       summary: 'Try a failed job again, as a new job',
       tag: 'Jobs',
-      headers: IdempotencyHeaders,
+      headers: SubmitHeaders,
       answers: {
+        200: endedAnswer,
         202: {
           description: 'A new job is queued; its retryOf names the old one',
           data: AcceptedJob,
@@ -201,7 +204,7 @@ async function retry(context: RouteContext): Promise<void> {
       'the record of this job cannot be read, and its request with it: submit the job again',
     );
   }
-  await answerOnce(context, failed.jobId, (turn) => {
+  await answerJob(context, failed.jobId, (turn) => {
     const submitted = [{ request: requestOf(failed, services), path: '' }];
     const origin = { batchId: null, retryOf: failed.jobId };
     return submitJobs(services, keyOf(context), submitted, origin, turn, (submission) => {
@@ -212,24 +215,20 @@ async function retry(context: RouteContext): Promise<void> {
 }
 
 /** The request, as it would be submitted again. */
-function requestOf({ jobId, payload }: JobRecord, { sealer }: ApiServices): JobRequest {
-  const { source, options } = payload;
-  return {
-    source: source.type === 'url' ? source : { type: 'upload', file: source.file },
-    ...destinationsOf(sealer, jobId, payload),
-    options,
-  };
-}
-
-function destinationsOf(...sealed: Parameters<typeof openDestinations>): ReturnType<typeof openDestinations> {
+function requestOf({ jobId, payload }: JobRecord, { sealer }: ApiServices): BatchJobRequest {
   try {
-    return openDestinations(...sealed);
+    const source = openSource(sealer, jobId, payload.source);
+    return {
+      source: source.type === 'url' ? source : { type: 'upload', file: source.file },
+      ...openDestinations(sealer, jobId, payload),
+      options: payload.options,
+    };
   } catch (error) {
     throw new ServiceError(
       'INVALID_REQUEST',
-      error instanceof DestinationForgotten
-        ? 'it was cancelled while it waited, and then its destination is not kept; submit the job again'
-        : 'its destination can no longer be decrypted, since SECRET_KEY has changed; submit the job again',
+      error instanceof SecretsForgotten
+        ? `it was cancelled while it waited, and then ${error.message}; submit the job again`
+        : 'its destination or the headers of its source can no longer be decrypted, since SECRET_KEY has changed; submit the job again',
     );
   }
 }

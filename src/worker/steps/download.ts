@@ -5,9 +5,10 @@ import { outputsOf } from 'soundpost-contract/output-request';
 import { ObjectNotFound } from 'soundpost-kit/storage/storage';
 import { MediaFailure } from 'soundpost-media/failure';
 import { fetchSource } from 'soundpost-media/source';
-import type { LocalSource } from 'soundpost-media/source-request';
+import type { LocalSource, SourceRequest } from 'soundpost-media/source-request';
 import { streamKindOf } from 'soundpost-media/streams/detect';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
+import { openSource } from '../../jobs/sources.ts';
 import { uploadStorageKey } from '../../jobs/uploads/record.ts';
 import type { Step, StepContext } from '../step.ts';
 
@@ -19,11 +20,25 @@ export const download: Step<undefined, LocalSource> = async (_input, context) =>
     : openUpload(source.file, source.name, context);
 };
 
+/** @throws ServiceError, since no later try could open them */
+function headersOf({ jobId, payload, services }: StepContext): SourceRequest['headers'] {
+  try {
+    const source = openSource(services.sealer, jobId, payload.source);
+    return source.type === 'url' ? source.headers : undefined;
+  } catch (cause) {
+    throw new ServiceError('DOWNLOAD_FAILED', 'the video could not be downloaded', {
+      details: 'the headers of its source can no longer be decrypted: SECRET_KEY has changed',
+      cause,
+    });
+  }
+}
+
 async function downloadUrl(url: string, context: StepContext): Promise<LocalSource> {
   const { services, payload, workspace, signal, space, logger } = context;
   try {
     return await fetchSource({
       url,
+      headers: headersOf(context),
       outputs: outputsOf(payload),
       workspace,
       tools: services.tools,
@@ -42,7 +57,9 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalSour
     }
     if (error instanceof OutboundRefused || error instanceof OutboundFailed) {
       const details =
-        error instanceof OutboundFailed && error.status ? `HTTP ${error.status}` : error.message;
+        error instanceof OutboundFailed && error.status
+          ? `HTTP ${error.status} from ${new URL(url).hostname}`
+          : error.message;
       throw new ServiceError('DOWNLOAD_FAILED', 'the video could not be downloaded', {
         details,
         cause: error,

@@ -26,6 +26,7 @@ export const keyLimits = [
   'uploads',
   'upload_bytes',
   'event_streams',
+  'waiting_requests',
   'transcript_minutes',
   'stream_requests',
   'processor_seconds',

@@ -33,13 +33,19 @@ export function measured(handler: RequestListener, { metrics, server, ...readers
       const labels = {
         server,
         method: METHODS.find((method) => method === request.method) ?? ('other' as const),
-        route: routeTemplate(request) ?? commonPath(url),
+        // Held back on request: no sign of slowness.
+        route: (routeTemplate(request) ?? commonPath(url)) + (hasWaited(response) ? ' (waiting)' : ''),
         status: response.headersSent ? String(response.statusCode) : CLOSED_BY_CALLER,
       };
       const seconds = (performance.now() - atMs) / 1000;
       registry.observe('http_server_request_duration_seconds', labels, seconds);
     },
   };
+}
+
+/** RFC 7240, 3. */
+function hasWaited(response: ServerResponse): boolean {
+  return response.getHeader('preference-applied') === 'wait';
 }
 
 function commonPath(url: string): string {

@@ -74,7 +74,8 @@ export const metricTable = {
     labels: {
       server: parts,
       method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'other'],
-      route: 'the templates of the routes, and (none)',
+      route:
+        'the templates of the routes, with (waiting) where `Prefer: wait` held the answer back, and (none)',
       status: 'HTTP statuses; 499 where the caller was gone before the answer',
     },
     of: parts,
