@@ -785,6 +785,7 @@ export function describeGateway(name: string, open: OpenNetwork, waitMs = 60_000
             key: { remoteJid: furniture.admin.jid, fromMe: true, id },
             pushName: null,
             message: { audioMessage: expect.objectContaining({ seconds: 2 }) },
+            messageType: 'audioMessage',
             messageTimestamp: expect.stringMatching(/^\d{10}$/),
             status: expect.any(String),
           },
