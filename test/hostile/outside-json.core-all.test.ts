@@ -140,12 +140,8 @@ it('a gateway’s', { timeout }, async () => {
   const file = { path: join(folder, 'sound'), sizeBytes: 5, isNote: true, mediaType: 'audio/ogg', url };
   const message = { instance: 'main', number: '4915112345678' };
   await attack(seeds, 100_000, async () => {
-    const gateway = {
-      url,
-      kind: kinds[nth++ % kinds.length] ?? 'other',
-      brand: 'Messenger',
-      apiKey: 'secret',
-    };
+    const asked = kinds[nth++ % kinds.length] ?? 'other';
+    const gateway = { url, kind: asked, brand: 'Messenger', apiKey: 'secret' };
     const { kind } = await sendVoiceMessage(gateway, message, file, 'key');
     expect(['sent', 'not-now', 'refused', 'lost']).toContain(kind);
   });
