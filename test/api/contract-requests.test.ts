@@ -170,7 +170,7 @@ describe('A2. Request: one job: required and unknown fields', () => {
 
   it.each([
     ['webhook', withValue('webhook', 'https://media.example/hook')],
-    ['source.headers', withValue('source.headers', {})],
+    ['source.cookies', withValue('source.cookies', {})],
     ['source.file', withValue('source.file', 'upl_0123456789abcdef')],
     ['output.codec', withValue('output.codec', 'mp3')],
     ['options.callback', withValue('options.callback', 'x')],
