@@ -118,7 +118,7 @@ describe.each(kinds)('GATEWAY_KIND=$kind', ({ kind, start, remoteJid, last, quot
     },
   );
 
-  it.each(refused)('refuses %s at submission', async (field, more) => {
+  it.each<readonly [string, object]>(refused)('refuses %s at submission', async (field, more) => {
     const { status, body } = await send('+12025550101', more);
     expect([status, body.error.code]).toEqual([400, 'INVALID_REQUEST']);
     expect(body.error.details).toContain(`${field}: must not be given`);
