@@ -97,8 +97,9 @@ function wahaFault({ chatId, file, reply_to, convert }: Body): string | undefine
   if (typeof file?.mimetype !== 'string' || (file.data === undefined) === (file.url === undefined)) {
     return "Cannot use 'in' operator to search for 'url' in undefined";
   }
-  const isOgg = file.data === undefined || Buffer.from(file.data, 'base64').toString('latin1').startsWith('OggS');
-  return convert || isOgg ? undefined : 'the file is not Ogg';
+  if (convert || file.data === undefined) return undefined;
+  const isOgg = Buffer.from(file.data, 'base64').toString('latin1').startsWith('OggS');
+  return isOgg ? undefined : 'the file is not Ogg';
 }
 
 /** As the exception filter passes an Error on: with the whole request after it. */
