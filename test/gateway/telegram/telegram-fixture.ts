@@ -51,6 +51,8 @@ export async function startTelegram(more: Partial<GatewaySetting> = {}): Promise
   const setting = (): GatewaySetting => ({
     log: { write: (line) => void logged.push(line) },
     ...{ redisUrl: redis.url, dataDir: folder.path, telegramUrl: api.url, outboundAllow: api.allow },
+    // On a machine that is busy with other tests, too.
+    election: { timing: { leaseMs: 120_000 } },
     ...more,
   });
   const gateway = await startTestGateway(setting());
