@@ -112,7 +112,6 @@ function jobQueue(
       queueLimit: config.QUEUE_LIMIT,
     },
     recordSeconds: config.JOB_TTL_SECONDS,
-    deadlineMs: config.REDIS_DEADLINE_SECONDS * 1000,
     logger,
     observer: metrics.observer,
     telemetry: traces.telemetry,

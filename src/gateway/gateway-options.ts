@@ -34,6 +34,8 @@ export interface GatewayOptions {
   readonly redisUrl: string;
   /** For a redisUrl with TLS. */
   readonly redisTls?: Parameters<typeof connectRedis>[0]['tls'];
+  /** What the commands of a request may take together; default 900. */
+  readonly redisDeadlineMs?: number | undefined;
   readonly storage: Storage;
   /** The process's probes, including the storage's. */
   readonly probes: Probes;

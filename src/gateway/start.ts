@@ -44,6 +44,7 @@ export async function runGateway(resources: Resources, apiPort?: number): Promis
     encryptionKey: secrets.encryption,
     redisUrl: resources.redisAddress.url,
     redisTls: resources.redisAddress.tls,
+    redisDeadlineMs: resources.redisAddress.deadlineMs,
     storage: withDeadline(resources.storage, config.STORAGE_DEADLINE_SECONDS * 1000, resources.storageWatch),
     probes: resources.probes,
     outbound: resources.outbound,
@@ -75,7 +76,13 @@ function consoleOrigins(config: Config, apiPort: number | undefined): string[] {
 /** Resolves once this process serves, or stands by for another. */
 export async function startGateway(options: GatewayOptions): Promise<RunningGateway> {
   const { probes, tools, logger, around = (handler) => handler } = options;
-  const redis = connectRedis({ url: options.redisUrl, tls: options.redisTls, role: 'request', logger });
+  const redis = connectRedis({
+    url: options.redisUrl,
+    tls: options.redisTls,
+    deadlineMs: options.redisDeadlineMs,
+    role: 'request',
+    logger,
+  });
   probes.add('gatewayLink', linkProbe(redis));
   const audit = createAuditLog(logger);
   const stopping = new AbortController();

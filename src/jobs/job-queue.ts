@@ -2,12 +2,11 @@
 
 import { randomUUID } from 'node:crypto';
 import { FlowProducer, type Job, type Queue, type Telemetry, UnrecoverableError } from 'bullmq';
-import { deadline, untilAborted, within } from 'soundpost-base/deadline';
+import { within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import { transcriptsOf } from 'soundpost-contract/output-request';
 import type { KeptAnswer } from 'soundpost-kit/http/idempotency';
 import { type Observer, silentObserver } from 'soundpost-kit/observe/metrics/observer';
-import { REQUEST_DEADLINE_MS } from 'soundpost-kit/redis/clients';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { Replication } from 'soundpost-kit/redis/replication';
@@ -39,8 +38,6 @@ interface JobQueueOptions {
   readonly replication?: Replication | undefined;
   /** How long the record of an ended job is kept, seconds. */
   readonly recordSeconds: number;
-  /** Redis' deadline for a submission; default 900. */
-  readonly deadlineMs?: number;
   /** How long a job waits for its confirmation; default {@link UNCONFIRMED_MS}. */
   readonly unconfirmedMs?: number;
   readonly logger: Logger;
@@ -151,30 +148,24 @@ export class JobQueue {
     jobs: readonly NewJob[],
     { repeated = false, alongside, answer }: SubmitOptions = {},
   ): Promise<Reservation> {
-    // Including the request's other calls, the answer comes within 2 s (decisions A6).
-    const { deadlineMs = REQUEST_DEADLINE_MS } = this.#options;
-    using limit = deadline(deadlineMs, { reason: () => new Error('Command timed out') });
-    const inTime = <T>(work: Promise<T>): Promise<T> => untilAborted(work, limit.signal);
     const jobIds = jobs.map(idOf);
-    const fresh = repeated ? await inTime(this.#unknown(jobs)) : jobs;
+    const fresh = repeated ? await this.#unknown(jobs) : jobs;
     const now = redisNow();
     try {
-      const reservation = await inTime(
-        reserveSubmission(
-          this.#redis,
-          tenant,
-          fresh.map(({ jobId, payload }) => ({
-            jobId,
-            priority: payload.options.priority,
-            bytes: Buffer.byteLength(JSON.stringify(payload)),
-          })),
-          this.#options.limits,
-          now,
-        ),
+      const reservation = await reserveSubmission(
+        this.#redis,
+        tenant,
+        fresh.map(({ jobId, payload }) => ({
+          jobId,
+          priority: payload.options.priority,
+          bytes: Buffer.byteLength(JSON.stringify(payload)),
+        })),
+        this.#options.limits,
+        now,
       );
       this.#observer.jobsSubmitted(observedOutcome[reservation.outcome], fresh.length, tenant);
       if (reservation.outcome === 'reserved') {
-        if (fresh.length > 0) await inTime(this.#add(fresh, reservation.priorities, now));
+        if (fresh.length > 0) await this.#add(fresh, reservation.priorities, now);
         await alongside?.();
         await this.replicated('extract', jobIds);
         await this.#commit({ tenant, jobs, kept: answer?.(reservation) });

@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { commandsOfRequests } from 'soundpost-testing/commands-of-requests';
 import { fetch } from 'soundpost-testing/http';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -42,7 +43,10 @@ beforeAll(async () => {
   group = body.find(({ isGroup }: { isGroup: boolean }) => isGroup).id;
 });
 
+const counted = commandsOfRequests();
+
 afterAll(async () => {
+  counted.stop();
   await gateway.close();
   await redis.close();
   await folder.remove();
@@ -337,3 +341,14 @@ it.each(Object.entries(openRoutes))('%s needs no key', async (name, status) => {
   const response = await fetch(`${gateway.url}${path.replace(/:\w+/, 'x')}`, { method, redirect: 'manual' });
   expect(response.status).toBe(status);
 });
+
+/** Last: of all requests above. A command that has lost its request waits for itself (packages/kit/test/redis/request-budget.test.ts). */
+it('A6. each route waits for a Redis that hangs once', () => {
+  expect(counted.requests).toBeGreaterThan(mountedRoutes().length);
+  expect(counted.ofRequests).toBeGreaterThan(counted.requests);
+  console.log([...counted.others]);
+  expect([...counted.others].filter((command) => !background.test(command))).toEqual([]);
+});
+
+/** The lease, the reader of events, probes and sweeps. */
+const background = /^(exists|set|time) |lease/;

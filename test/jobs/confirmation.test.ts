@@ -8,7 +8,7 @@ import { resultOf } from './job-result.ts';
 import { newJobId, payloadOf, TENANT, useQueue } from './queue-fixture.ts';
 
 // A job is removed sooner than after 10 s, and a busy machine may take its time.
-const queue = useQueue({}, { unconfirmedMs: 1000, deadlineMs: 30_000 });
+const queue = useQueue({}, { unconfirmedMs: 1000 });
 const HOOK = { webhook: 'https://client.example/hook' };
 const refusing = {
   alongside: async () => {

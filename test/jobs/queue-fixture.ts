@@ -30,7 +30,7 @@ export const logger = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
 export const TENANT = 'tenant01';
 
 /** Default: those of production. */
-type QueueTimes = Partial<Pick<ConstructorParameters<typeof JobQueue>[0], 'unconfirmedMs' | 'deadlineMs'>>;
+type QueueTimes = Partial<Pick<ConstructorParameters<typeof JobQueue>[0], 'unconfirmedMs'>>;
 
 const LIMITS: SubmissionLimits = {
   submitPerMinute: 100_000,

@@ -145,10 +145,26 @@ export const queueFaults: readonly Fault[] = [
   {
     name: 'submission-waits-for-ever',
     promise: 'failure.md "Redis is away, or hangs": 503 within 2 s',
-    in: 'giveDeadline',
+    in: 'RequestBudget.#wait',
     search: 'if (!command.isSettled) command.reject(limit.signal.reason);',
     replace: '',
-    tests: ['test/api/deadlines.core-all.test.ts', 'test/redis/clock.test.ts'],
+    tests: ['packages/kit/test/redis/request-budget.test.ts', 'test/api/deadlines.core-all.test.ts', 'test/redis/clock.test.ts'],
+  },
+  {
+    name: 'each-command-waits-for-itself',
+    promise: 'failure.md "Redis is away, or hangs": 503 within 2 s, however many commands a request has',
+    in: 'RequestBudget.current',
+    search: 'own === undefined || own.#isOver',
+    replace: 'own !== null',
+    tests: ['packages/kit/test/redis/request-budget.test.ts'],
+  },
+  {
+    name: 'requests-without-a-budget',
+    promise: 'failure.md "Redis is away, or hangs": 503 within 2 s, on every route of API and gateway',
+    in: 'listen',
+    search: 'budget.run(() => handle(request, response))',
+    replace: 'handle(request, response)',
+    tests: ['test/api/request-budget.test.ts', 'test/gateway/authorisation.test.ts'],
   },
   {
     name: 'accepted-job-not-remembered',

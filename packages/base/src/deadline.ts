@@ -12,6 +12,8 @@ interface DeadlineOptions {
 export interface Deadline extends Disposable {
   /** Aborts once, at the end of the time or with the caller's signal; never after disposal. */
   readonly signal: AbortSignal;
+  /** Of `ms`; counted in tenths, so work that ends at once has used none. */
+  readonly leftMs: number;
   /**
    * Restarts the time, to limit how long work may go without progress.
    * @param ms default as before
@@ -93,6 +95,10 @@ class OwnTime implements Deadline {
 
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  get leftMs(): number {
+    return this.#leftMs;
   }
 
   renew(ms = this.#ms): void {

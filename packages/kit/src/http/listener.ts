@@ -12,6 +12,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { type AddressInfo, Server as NetServer } from 'node:net';
+import { RequestBudget } from '../redis/request-budget.ts';
 import { SlowBodies } from './slow-bodies.ts';
 import { endUnreadable } from './unreadable.ts';
 import type { Watched } from './watched.ts';
@@ -105,10 +106,12 @@ export async function listen(
     }
     // A pipeline adds seven listeners, other layers more; node warns from eleven on.
     response.setMaxListeners(MAX_RESPONSE_LISTENERS);
+    const budget = new RequestBudget();
     // One listener for all: each further one costs every request microseconds and memory.
     response.once('close', () => {
       waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
       orderly.forget(response);
+      budget.end();
       ended?.(request, response, { url, atMs });
     });
     slowBodies.watch(request, response);
@@ -121,7 +124,7 @@ export async function listen(
       return;
     }
     orderly.note(response);
-    handle(request, response);
+    budget.run(() => handle(request, response));
   });
   const looking = setInterval(() => slowBodies.look(), limits.lookEveryMs).unref();
   return {

@@ -1,8 +1,8 @@
 /** ioredis' clients, changed for requests that wait and workers that must not give up. */
 import { Cluster, type ClusterNode, type Command, Redis, type RedisOptions } from 'ioredis';
-import { deadline } from 'soundpost-base/deadline';
+import { giveDeadline } from './request-budget.ts';
 
-/** Default of REDIS_DEADLINE_SECONDS. A failing request may run into it twice. */
+/** Default of REDIS_DEADLINE_SECONDS: what the commands of a request may take together. */
 export const REQUEST_DEADLINE_MS = 900;
 
 type NetStream = Redis['stream'];
@@ -91,23 +91,9 @@ export class RequestRedis extends LastingRedis {
         corked.uncork();
       });
     }
-    giveDeadline(command, this.options.deadlineMs);
+    giveDeadline(command, this.options.deadlineMs ?? REQUEST_DEADLINE_MS);
     return super.sendCommand(command, stream);
   }
-}
-
-const limited = new WeakSet<Command>();
-
-/** Counts from the first sending, also while disconnected. ioredis' own fires in busy processes. */
-function giveDeadline(command: Command, ms = REQUEST_DEADLINE_MS): void {
-  if (limited.has(command)) return;
-  limited.add(command);
-  const limit = deadline(ms, { reason: () => new Error('Command timed out') });
-  limit.signal.addEventListener('abort', () => {
-    if (!command.isSettled) command.reject(limit.signal.reason);
-  });
-  const end = (): void => limit[Symbol.dispose]();
-  command.promise.then(end, end);
 }
 
 /** The deadline covers the whole command, including the cluster's retries on its nodes. */
