@@ -64,7 +64,7 @@ describe('source.headers', () => {
         : response.writeHead(403).end(),
     );
     const failed = await service().run({ source: { type: 'url', url, headers }, output });
-    expect(failed.error.details).toBe('HTTP 403 from 127.0.0.1');
+    expect(failed.error.details).toBe('HTTP 403');
     isReady = true;
     const { body } = await service().call('POST', `/v1/jobs/${failed.jobId}/retry`);
     expect((await service().ended(body.data.jobId)).status).toBe('completed');

@@ -170,7 +170,7 @@ describe('a job', () => {
       });
       const { success, error } = await client.ended(jobId);
       expect(success).toBe(false);
-      expect(error).toMatchObject({ code: 'DOWNLOAD_FAILED', details: 'HTTP 404 from 127.0.0.1' });
+      expect(error).toMatchObject({ code: 'DOWNLOAD_FAILED', details: 'HTTP 404' });
       const [notification] = await hooks.notifications(jobId, 'job.failed');
       expect(await verified(notification ?? { headers: {}, text: '' })).toMatchObject({
         event: 'job.failed',

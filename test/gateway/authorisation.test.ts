@@ -346,7 +346,6 @@ it.each(Object.entries(openRoutes))('%s needs no key', async (name, status) => {
 it('A6. each route waits for a Redis that hangs once', () => {
   expect(counted.requests).toBeGreaterThan(mountedRoutes().length);
   expect(counted.ofRequests).toBeGreaterThan(counted.requests);
-  console.log([...counted.others]);
   expect([...counted.others].filter((command) => !background.test(command))).toEqual([]);
 });
 

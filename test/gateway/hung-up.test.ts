@@ -177,7 +177,13 @@ it('a text, and an invitation', async () => {
 
 it('the hook of the extraction service, whose next try is the only note', async () => {
   const settings = { url: gateway.url, kind: 'soundpost' as const, brand: 'Messenger', apiKey: API_KEY };
-  const file = { path: note, sizeBytes: (await stat(note)).size, isNote: true, mediaType: 'audio/ogg', url: '' };
+  const file = {
+    path: note,
+    sizeBytes: (await stat(note)).size,
+    isNote: true,
+    mediaType: 'audio/ogg',
+    url: '',
+  };
   const hangUp = new AbortController();
   const tryOnce = (signal?: AbortSignal) =>
     sendVoiceMessage(settings, { instance, number: ada.number, delay: 100 }, file, 'job-1', {

@@ -177,8 +177,8 @@ export const gatewayFaults: readonly Fault[] = [
     name: 'first-invited-alone',
     promise: 'messaging contract "Send group invite": numbers are sent the link',
     in: 'sendInvite',
-    search: 'await texts.send(instance, session, invites, hand);',
-    replace: 'await texts.send(instance, session, invites.slice(0, 1), hand);',
+    search: 'await texts.send(instance, session, invites, hand, gone);',
+    replace: 'await texts.send(instance, session, invites.slice(0, 1), hand, gone);',
     tests: ['test/gateway/foreign-client.test.ts'],
   },
   {
@@ -271,8 +271,8 @@ export const gatewayFaults: readonly Fault[] = [
     promise:
       'gateway.md "Media": the last 10 bytes are the first 10 of HMAC-SHA256(MAC key, iv ‖ ciphertext)',
     in: 'encryptMedia',
-    search: "createHmac('sha256', expanded.subarray(48, 80)).update(iv)",
-    replace: "createHmac('sha256', expanded.subarray(48, 80))",
+    search: "createHmac('sha256', macKey).update(iv)",
+    replace: "createHmac('sha256', macKey)",
     tests: ['test/gateway/media-encryption.test.ts'],
   },
   {

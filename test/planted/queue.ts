@@ -148,7 +148,11 @@ export const queueFaults: readonly Fault[] = [
     in: 'RequestBudget.#wait',
     search: 'if (!command.isSettled) command.reject(limit.signal.reason);',
     replace: '',
-    tests: ['packages/kit/test/redis/request-budget.test.ts', 'test/api/deadlines.core-all.test.ts', 'test/redis/clock.test.ts'],
+    tests: [
+      'packages/kit/test/redis/request-budget.test.ts',
+      'test/api/deadlines.core-all.test.ts',
+      'test/redis/clock.test.ts',
+    ],
   },
   {
     name: 'each-command-waits-for-itself',

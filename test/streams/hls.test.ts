@@ -336,7 +336,7 @@ describe('a segment that fails', () => {
     };
     await expect(extract(around, web.url('sound/index.m3u8'), WAV)).rejects.toMatchObject({
       code: 'DOWNLOAD_FAILED',
-      details: expect.stringMatching(/^HTTP 410 from /),
+      details: 'HTTP 410',
     });
   });
 });

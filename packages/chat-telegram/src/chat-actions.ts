@@ -49,7 +49,10 @@ export class ChatActions {
 
   #renewLater(chatId: number, signal: AbortSignal, once: () => Promise<unknown>, left: number): void {
     if (signal.aborted) return;
-    if (left === 0) return this.stop(chatId);
+    if (left === 0) {
+      this.stop(chatId);
+      return;
+    }
     const timer = setTimeout(() => {
       once().then(
         () => this.#renewLater(chatId, signal, once, left - 1),

@@ -58,7 +58,7 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalSour
     if (error instanceof OutboundRefused || error instanceof OutboundFailed) {
       const details =
         error instanceof OutboundFailed && error.status
-          ? `HTTP ${error.status} from ${new URL(url).hostname}`
+          ? `HTTP ${error.status}${fromHost(url)}`
           : error.message;
       throw new ServiceError('DOWNLOAD_FAILED', 'the video could not be downloaded', {
         details,
@@ -67,6 +67,12 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalSour
     }
     throw error;
   }
+}
+
+/** A name that the caller wrote; no address (decisions A7). */
+function fromHost(url: string): string {
+  const { hostname } = new URL(url);
+  return /^[\d.]+$|^\[/.test(hostname) ? '' : ` from ${hostname}`;
 }
 
 async function openUpload(

@@ -1,6 +1,7 @@
 -- Moves a message's status forward, never back; ERROR is final.
 -- KEYS: status, note
--- ARGV: status, keepSeconds, order as JSON, the voice message that it is, or '', error, or ''
+-- ARGV: status, keepSeconds, order as JSON, the voice message that it is ('' for none),
+--   error ('' for none)
 -- Returns: its status now, the voice message that it is, or '', the error of an ERROR, or ''
 local status, note, keep = KEYS[1], KEYS[2], ARGV[2]
 local order = cjson.decode(ARGV[3])
