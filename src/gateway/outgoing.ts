@@ -184,7 +184,9 @@ export function inDoubt(cause: unknown): GatewayError {
   );
 }
 
-/** Error for a send whose earlier attempt was handed over, on a network that knows no id of ours. */
+/**
+ * Error for a send whose earlier attempt was handed over, on a network that knows no id of ours.
+ */
 export function mayBeSent(): GatewayError {
   return new GatewayError(
     'timeout',

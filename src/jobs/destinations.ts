@@ -84,7 +84,9 @@ export function sealDestination(
   };
 }
 
-/** For a job that will fetch and put nothing: what is shown stays. Undefined if it has no secrets. */
+/**
+ * For a job that will fetch and put nothing: what is shown stays. Undefined if it has no secrets.
+ */
 export function withoutSecrets<Payload extends Queued & { readonly source: QueuedSource }>(
   payload: Payload,
 ): Payload | undefined {

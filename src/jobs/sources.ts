@@ -1,6 +1,6 @@
 /**
- * Where a job's video is (decisions A2), as its payload keeps it: what the headers of a request hold
- * is sealed.
+ * Where a job's video is (decisions A2), as its payload keeps it: what the headers of a request
+ * hold is sealed.
  */
 
 import { parseJson } from 'soundpost-base/json';

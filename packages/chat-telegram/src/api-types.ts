@@ -1,6 +1,7 @@
 /**
- * What the Bot API answers and reports, as far as it is read: core.telegram.org/bots/api, "Available
- * types" and "Getting updates". Unknown fields are dropped, so that a newer server is no fault.
+ * What the Bot API answers and reports, as far as it is read: core.telegram.org/bots/api,
+ * "Available types" and "Getting updates". Unknown fields are dropped, so that a newer server is no
+ * fault.
  */
 import { z } from 'zod';
 

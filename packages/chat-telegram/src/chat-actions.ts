@@ -20,7 +20,9 @@ export class ChatActions {
     this.#logger = logger;
   }
 
-  /** Resolves when it is shown. A request to slow down is no error: the action is just not shown. */
+  /**
+   * Resolves when it is shown. A request to slow down is no error: the action is just not shown.
+   */
   async show(chatId: number, action: 'typing' | 'record_voice'): Promise<void> {
     this.stop(chatId);
     const shown = new AbortController();

@@ -1,7 +1,7 @@
 /**
  * Telegram's ids in the gateway's forms. A chat is `<id>@telegram`; the id keeps its sign: a
- * person's is positive, a group's or channel's negative (core.telegram.org/bots/api#chat). A message
- * is `<chat id>_<message id>`, since its own number counts within its chat.
+ * person's is positive, a group's or channel's negative (core.telegram.org/bots/api#chat). A
+ * message is `<chat id>_<message id>`, since its own number counts within its chat.
  */
 import type { Address } from 'soundpost-chat/address';
 import { GatewayError } from 'soundpost-contract/gateway-errors';

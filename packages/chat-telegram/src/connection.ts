@@ -1,6 +1,7 @@
 /**
- * One instance's connection: learns who the bot is, then receives updates, by webhook if the gateway
- * has a public address, otherwise by long polling (core.telegram.org/bots/api#getting-updates).
+ * One instance's connection: learns who the bot is, then receives updates, by webhook if the
+ * gateway has a public address, otherwise by long polling
+ * (core.telegram.org/bots/api#getting-updates).
  */
 import { createHmac } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';

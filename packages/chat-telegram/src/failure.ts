@@ -1,4 +1,6 @@
-/** Refusals of the Bot API as errors for callers. The server's words: telegram-bot-api, Client.cpp. */
+/**
+ * Refusals of the Bot API as errors for callers. The server's words: telegram-bot-api, Client.cpp.
+ */
 import { GatewayError, type GatewayErrorCode } from 'soundpost-contract/gateway-errors';
 import { NoAnswer, Refused } from './api.ts';
 
@@ -44,7 +46,9 @@ const meanings: readonly Meaning[] = [
 /** Of the server's words. */
 const MOST_WORDS = 200;
 
-/** @param field that the request was about. Not for a {@link NoAnswer} to a send: that is unknown. */
+/**
+ * @param field that the request was about. Not for a {@link NoAnswer} to a send: that is unknown.
+ */
 export function refusal(field: string, error: unknown): unknown {
   if (error instanceof NoAnswer) {
     return new GatewayError('not_connected', `${error.message}; try again`, {

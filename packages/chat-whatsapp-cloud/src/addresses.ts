@@ -2,7 +2,9 @@
 import { type Address, mayMean } from 'soundpost-chat/address';
 
 const suffixes = { person: 's.whatsapp.net', group: 'g.us' } as const;
-/** People whose number is hidden have a business-scoped user id, such as `US.13491208655302741918`. */
+/**
+ * People whose number is hidden have a business-scoped user id, such as `US.13491208655302741918`.
+ */
 const HIDDEN_SUFFIX = 'lid';
 
 export const personJid = (number: string): string => `${number.replace(/\D/g, '')}@${suffixes.person}`;
@@ -23,7 +25,9 @@ export function meaning(address: Address): { jid: string; isGroup: boolean } | u
     : undefined;
 }
 
-/** How a message names its recipient (…/cloud-api/reference/messages; …/business-scoped-user-ids). */
+/**
+ * How a message names its recipient (…/cloud-api/reference/messages; …/business-scoped-user-ids).
+ */
 export function recipientFields({ jid, isGroup }: { jid: string; isGroup: boolean }) {
   const local = localOf(jid);
   return {

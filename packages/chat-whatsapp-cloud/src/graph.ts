@@ -1,4 +1,6 @@
-/** Requests to Meta's Graph API for one business number, with its refusals as errors for callers. */
+/**
+ * Requests to Meta's Graph API for one business number, with its refusals as errors for callers.
+ */
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseJson } from 'soundpost-base/json';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
@@ -33,7 +35,9 @@ const TIMEOUT_MS = 25_000;
 /** In all 8 s of a send's 30. */
 const RETRY_DELAYS_MS = [2000, 6000];
 
-/** Errors after which Meta may have done it: "API Unknown", "API Service", "Something went wrong". */
+/**
+ * Errors after which Meta may have done it: "API Unknown", "API Service", "Something went wrong".
+ */
 const UNCLEAR = new Set([1, 2, 131000, 131016]);
 
 const Fault = z.object({ code: z.number(), message: z.string().catch(''), title: z.string().optional() });

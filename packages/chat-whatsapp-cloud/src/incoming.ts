@@ -59,7 +59,9 @@ const MediaAddress = z.object({ url: z.string() });
 
 export class Incoming {
   readonly #parts: IncomingParts;
-  /** Messages that wait for their media: Meta wants its answer at once, and a crash must lose none. */
+  /**
+   * Messages that wait for their media: Meta wants its answer at once, and a crash must lose none.
+   */
   readonly #queue: string;
   #draining = false;
 

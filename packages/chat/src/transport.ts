@@ -240,7 +240,9 @@ export interface TransportReports {
     reason?: string,
     statusReason?: number,
   ): Promise<void>;
-  /** There is a new code to pair the instance with; undefined: nobody used them, and none follows. */
+  /**
+   * There is a new code to pair the instance with; undefined: nobody used them, and none follows.
+   */
   pairingChanged?(instanceId: string, pairing: Pairing | undefined): Promise<void>;
   callChanged(instanceId: string, call: IncomingCall): Promise<void>;
   participantsChanged(instanceId: string, change: ParticipantsChange): Promise<void>;

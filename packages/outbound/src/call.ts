@@ -41,7 +41,10 @@ export interface CallAnswer {
 
 const MAX_TEXT_BYTES = 1024 * 1024;
 
-/** @throws OutboundRefused, OutboundFailed (see `neverSent`); file system errors; the reason of `signal` */
+/**
+ * @throws OutboundRefused, OutboundFailed (see `neverSent`); file system errors; the reason of
+ * `signal`
+ */
 export async function call(route: Route, options: CallOptions): Promise<CallAnswer> {
   const { method, saveTo, json } = options;
   const { url } = parseTarget(options.url, 'service', route.policy);

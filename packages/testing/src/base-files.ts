@@ -32,13 +32,19 @@ const CODECS = {
   alac: 'alac',
 } as const;
 
-/** What ffmpeg writes and cannot read: a transport stream has no numbers for these, and AVI and CAF lose FLAC's headers. */
+/**
+ * What ffmpeg writes and cannot read: a transport stream has no numbers for these, and AVI and CAF
+ * lose FLAC's headers.
+ */
 const UNREADABLE = new Set(['vorbis.ts', 'flac.ts', 'pcm.ts', 'alac.ts', 'flac.avi', 'flac.caf']);
 
 export interface BaseFile {
   readonly name: string;
   readonly bytes: Buffer;
-  /** Whether it is a good file; otherwise a container's head with the bytes of a codec after it that it does not take. */
+  /**
+   * Whether it is a good file; otherwise a container's head with the bytes of a codec after it that
+   * it does not take.
+   */
   readonly isGood: boolean;
 }
 

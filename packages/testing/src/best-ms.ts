@@ -1,6 +1,7 @@
 /**
- * What takes longer once may be the machine's fault; what takes longer each time is the code's. A neighbour may compile or start ten
- * processes in the moment of a measurement, so a bound in ms is for the best of a few tries.
+ * What takes longer once may be the machine's fault; what takes longer each time is the code's. A
+ * neighbour may compile or start ten processes in the moment of a measurement, so a bound in ms is
+ * for the best of a few tries.
  * @param limitMs a try that takes less is enough
  * @param measure how long a try took, ms. What a try needs is made within it
  * @returns the least of them: the caller compares it with the limit

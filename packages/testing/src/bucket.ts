@@ -1,4 +1,7 @@
-/** A bucket that takes PUTs at addresses whose query gives the right to: what came, and what is answered. An object is there when all of it came. */
+/**
+ * A bucket that takes PUTs at addresses whose query gives the right to: what came, and what is
+ * answered. An object is there when all of it came.
+ */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

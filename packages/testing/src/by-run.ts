@@ -1,7 +1,10 @@
 /** For files that take part in several runs (CONTRIBUTING.md, "Tests"). */
 import { inject } from 'vitest';
 
-/** Also for `it.runIf(currentRun === 'core')`, of a test that stands beside a table or a number of repetitions. */
+/**
+ * Also for `it.runIf(currentRun === 'core')`, of a test that stands beside a table or a number of
+ * repetitions.
+ */
 export const currentRun = inject('run');
 
 /**

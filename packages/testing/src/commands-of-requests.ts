@@ -1,6 +1,7 @@
 /**
- * Which commands to Redis a request shares its budget with (packages/kit/src/redis/request-budget.ts), counted while routes are walked. A command that has lost
- * its request waits for itself.
+ * Which commands to Redis a request shares its budget with
+ * (packages/kit/src/redis/request-budget.ts), counted while routes are walked. A command that has
+ * lost its request waits for itself.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { RequestBudget } from 'soundpost-kit/redis/request-budget';
@@ -10,7 +11,9 @@ interface Counted {
   requests: number;
   /** Commands in the budget of their request. */
   ofRequests: number;
-  /** Names, with the first argument, of those that no request is known for: background work alone. */
+  /**
+   * Names, with the first argument, of those that no request is known for: background work alone.
+   */
   readonly others: Set<string>;
   stop(): void;
 }

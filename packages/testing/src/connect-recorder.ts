@@ -1,6 +1,7 @@
 /**
- * Every connection that this process tries to open, whoever opens it, below all libraries: TCP, TLS, local sockets, UDP. A process that is started with it
- * (`node --import`) and CONNECTS_FILE in its environment adds its own to that file, one a line.
+ * Every connection that this process tries to open, whoever opens it, below all libraries: TCP,
+ * TLS, local sockets, UDP. A process that is started with it (`node --import`) and CONNECTS_FILE in
+ * its environment adds its own to that file, one a line.
  */
 import dgram from 'node:dgram';
 import { appendFileSync } from 'node:fs';
@@ -20,7 +21,8 @@ export function recordConnects(onAttempt: (at: string) => void = () => undefined
     attempts.push(at);
     onAttempt(at);
   };
-  // Node tells each attempt by its address, after whatever a `lookup` has answered; a TLS socket connects as a plain one.
+  // Node tells each attempt by its address, after whatever a `lookup` has answered; a TLS socket
+  // connects as a plain one.
   const tcp = wrap(net.Socket.prototype, 'connect', function (this: unknown) {
     const socket = this as net.Socket;
     if (socket.listeners('connectionAttempt').includes(note)) return;

@@ -12,7 +12,10 @@ export function debianPackages(
   return status === 0 ? { root: stdout.trim() } : { missing: stderr.trim() };
 }
 
-/** What a command begins with that runs a program of that file system, with its libraries, outside of it. */
+/**
+ * What a command begins with that runs a program of that file system, with its libraries, outside
+ * of it.
+ */
 export function programOf(root: string, program: string): readonly string[] {
   const libraries = ['--library-path', join(root, 'usr/lib/x86_64-linux-gnu')];
   return [join(root, 'usr/lib64/ld-linux-x86-64.so.2'), ...libraries, join(root, program)];

@@ -53,7 +53,10 @@ export async function extract(
   });
 }
 
-/** Several outputs of one source, as one job makes them: the file of each at the path of the same place. */
+/**
+ * Several outputs of one source, as one job makes them: the file of each at the path of the same
+ * place.
+ */
 export async function extractSeveral(
   input: string,
   wanted: readonly { readonly path: string; readonly request: Record<string, unknown> }[],

@@ -1,4 +1,7 @@
-/** Debian's Firefox with a profile of its own, driven by WebDriver BiDi: Playwright knows only a Firefox that it has patched itself. */
+/**
+ * Debian's Firefox with a profile of its own, driven by WebDriver BiDi: Playwright knows only a
+ * Firefox that it has patched itself.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

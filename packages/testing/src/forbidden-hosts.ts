@@ -1,6 +1,12 @@
-/** Hosts that nobody may be led to: addresses of every range that is not public, in the spellings that URLs, resolvers and sockets take. */
+/**
+ * Hosts that nobody may be led to: addresses of every range that is not public, in the spellings
+ * that URLs, resolvers and sockets take.
+ */
 
-/** First and last of the ranges, and what lies in them (IANA's registries of special addresses; clouds' own). */
+/**
+ * First and last of the ranges, and what lies in them (IANA's registries of special addresses;
+ * clouds' own).
+ */
 const ipv4 = [
   ...[
     '0.0.0.0',
@@ -76,7 +82,10 @@ const ipv6 = [
 const hex = (value: number, digits = 0): string => value.toString(16).padStart(digits, '0');
 const octal = (value: number): string => `0${value.toString(8)}`;
 
-/** As WHATWG reads hosts of URLs: numbers of one to four parts, each in three bases, full-width and encoded digits. */
+/**
+ * As WHATWG reads hosts of URLs: numbers of one to four parts, each in three bases, full-width and
+ * encoded digits.
+ */
 function spellings(address: string): string[] {
   const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number);
   const whole = ((a * 256 + b) * 256 + c) * 256 + d;
@@ -101,7 +110,10 @@ function spellings(address: string): string[] {
   ];
 }
 
-/** IPv6 that carries it: mapped, compatible, translated, NAT64 of both prefixes, 6to4, ISATAP, Teredo. */
+/**
+ * IPv6 that carries it: mapped, compatible, translated, NAT64 of both prefixes, 6to4, ISATAP,
+ * Teredo.
+ */
 function carriers(address: string): string[] {
   const [a = 0, b = 0, c = 0, d = 0] = address.split('.').map(Number);
   const [high, low] = [hex(a * 256 + b), hex(c * 256 + d)];

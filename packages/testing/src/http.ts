@@ -1,6 +1,7 @@
 /**
- * How tests speak HTTP: a connection for each request. The global `fetch` keeps connections for the next request, and a server that closes an idle one at
- * that moment breaks it (EPIPE, ECONNRESET), which says nothing about the server.
+ * How tests speak HTTP: a connection for each request. The global `fetch` keeps connections for the
+ * next request, and a server that closes an idle one at that moment breaks it (EPIPE, ECONNRESET),
+ * which says nothing about the server.
  */
 import { fetch as request } from 'undici';
 

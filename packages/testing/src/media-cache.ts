@@ -1,4 +1,7 @@
-/** Media that tests read, made once on this machine: a later test or run that asks for the same recipe gets the same files. All tests share them: copy one before you change it. */
+/**
+ * Media that tests read, made once on this machine: a later test or run that asks for the same
+ * recipe gets the same files. All tests share them: copy one before you change it.
+ */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { access, mkdir, rename, rm } from 'node:fs/promises';
@@ -11,7 +14,8 @@ const CACHE = join(import.meta.dirname, '../../../.cache/test-media');
 export const namesCached = (args: readonly string[]): boolean => args.some((arg) => arg.includes(CACHE));
 
 /**
- * The path of a file that the system's ffmpeg makes with these arguments. The output's path is added as the last one. Arguments may name other cached files.
+ * The path of a file that the system's ffmpeg makes with these arguments. The output's path is
+ * added as the last one. Arguments may name other cached files.
  * @param name what the file is called, with the ending that tells ffmpeg its format
  */
 export async function cachedMedia(name: string, args: readonly string[]): Promise<string> {

@@ -18,7 +18,10 @@ function withBefore(line: string): typeof mediaTools {
   return { ...mediaTools, starterPath: undefined, launcher };
 }
 
-/** A run of ffmpeg stops itself before it begins, until SIGCONT: whoever looks finds it, however late. */
+/**
+ * A run of ffmpeg stops itself before it begins, until SIGCONT: whoever looks finds it, however
+ * late.
+ */
 export const stoppingTools = withBefore('kill -STOP $$');
 
 /** ffmpeg reads no faster than the sound plays: a run is there for as long as the sound is. */

@@ -1,6 +1,8 @@
 /**
- * Messaging servers of other projects, made from their published sources. What happens is decided by the end of the number: 463 and 404 are
- * refused by WhatsApp, 500 fails without a word of what became of the message, 503 has no session, 999 hangs up, 131 is given up later; of 102 wuzapi only hears that it was delivered.
+ * Messaging servers of other projects, made from their published sources. What happens is decided
+ * by the end of the number: 463 and 404 are refused by WhatsApp, 500 fails without a word of what
+ * became of the message, 503 has no session, 999 hangs up, 131 is given up later; of 102 wuzapi
+ * only hears that it was delivered.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -111,7 +113,10 @@ const wahaError = (message: string, body: Body): object => ({
   version: { version: '2026.7.2', engine: 'GOWS', tier: 'PLUS' },
 });
 
-/** WAHA with the engine GOWS: devlikeapro/waha, chatting.dto.ts, AllExceptionsFilter.ts, webhooks.dto.ts. */
+/**
+ * WAHA with the engine GOWS: devlikeapro/waha, chatting.dto.ts, AllExceptionsFilter.ts,
+ * webhooks.dto.ts.
+ */
 export function startWaha(setting: Setting): Promise<MessagingServer> {
   return start(setting, ({ incoming, body, answer, cut, asked, took, post }) => {
     const http = (statusCode: number, message: string) => void answer(statusCode, { statusCode, message });
@@ -165,7 +170,10 @@ function wuzapiFault({ Phone, Audio, Seconds, ContextInfo = {} }: Body): string 
   return Object.keys(faults).find((words) => faults[words]);
 }
 
-/** wuzapi: asternic/wuzapi, handlers.go (SendAudio, Respond), helpers.go (callHook), wmiau.go (events.Receipt). */
+/**
+ * wuzapi: asternic/wuzapi, handlers.go (SendAudio, Respond), helpers.go (callHook), wmiau.go
+ * (events.Receipt).
+ */
 export function startWuzapi(setting: Setting): Promise<MessagingServer> {
   return start(setting, ({ incoming, body, answer, cut, asked, took, post }) => {
     const fail = (code: number, error: string) => void answer(code, { code, error, success: false });

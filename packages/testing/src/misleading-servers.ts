@@ -1,4 +1,7 @@
-/** Servers on loopback that send whoever asks them elsewhere: over HTTP (RFC 9110 §15.4) and XMPP (RFC 6120 §4.9.3.19). */
+/**
+ * Servers on loopback that send whoever asks them elsewhere: over HTTP (RFC 9110 §15.4) and XMPP
+ * (RFC 6120 §4.9.3.19).
+ */
 import { once } from 'node:events';
 import { createServer as createHttp } from 'node:http';
 import { type AddressInfo, createServer as createTcp, type Socket } from 'node:net';

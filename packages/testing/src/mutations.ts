@@ -84,7 +84,10 @@ export const mutations: Readonly<Record<string, Mutation>> = {
     return damaged;
   },
 
-  /** The number of entries of a table (after its box's name, version and flags), where a box has such a table. */
+  /**
+   * The number of entries of a table (after its box's name, version and flags), where a box has
+   * such a table.
+   */
   count(bytes, random) {
     const damaged = Buffer.from(bytes);
     const places = placesOf(damaged, ['stsd', 'stsz', 'stts', 'stsc', 'stco', 'elst', 'dref', 'ctts'])

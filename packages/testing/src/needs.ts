@@ -1,7 +1,8 @@
 /**
- * What some tests need of a machine beyond what script/demo installs. A file says so in a comment on a line of its own, `// @module-tag chromium`, a describe or
- * a test by its options, `{ tags: 'chromium' }`. Where it is missing these tests are left out, and the run counts them with the reason. With
- * TEST_NEEDS_ALL=1 they run, and fail. `script/bootstrap --all` installs everything.
+ * What some tests need of a machine beyond what script/demo installs. A file says so in a comment
+ * on a line of its own, `// @module-tag chromium`, a describe or a test by its options, `{ tags:
+ * 'chromium' }`. Where it is missing these tests are left out, and the run counts them with the
+ * reason. With TEST_NEEDS_ALL=1 they run, and fail. `script/bootstrap --all` installs everything.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -61,8 +62,8 @@ function whyNot(name: keyof typeof programs): string | undefined {
 }
 
 /**
- * A distribution's ffmpeg loads 200 libraries at each start: a sixth of a second of processor time, which one that script/ffmpeg builds does not take. Who names
- * one by FFMPEG_PATH wants it tested.
+ * A distribution's ffmpeg loads 200 libraries at each start: a sixth of a second of processor time,
+ * which one that script/ffmpeg builds does not take. Who names one by FFMPEG_PATH wants it tested.
  */
 function whyNoQuickFfmpeg(): string | undefined {
   const isMeant = process.env.FFMPEG_PATH !== undefined || existsSync(join(BUILT_FOLDER, 'ffmpeg'));
@@ -78,8 +79,8 @@ function whyNoMount(): string | undefined {
 }
 
 /**
- * Options of a describe or a test that is left out for this reason, or runs where there is none. Not by `skip`, which `runIf` sets as well: so a test that is
- * of another run does not count.
+ * Options of a describe or a test that is left out for this reason, or runs where there is none.
+ * Not by `skip`, which `runIf` sets as well: so a test that is of another run does not count.
  */
 export function unless(reason: string | undefined): TestOptions {
   return reason === undefined ? {} : { todo: true, meta: { leftOut: reason } };

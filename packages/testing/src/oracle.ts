@@ -1,6 +1,7 @@
 /**
- * What a media file is, asked of ffmpeg and ffprobe directly: nothing of src/ is used here, so that the code under test
- * cannot agree with itself. What is asked about a cached source is asked once; 16-bit WAV is read without ffmpeg.
+ * What a media file is, asked of ffmpeg and ffprobe directly: nothing of src/ is used here, so that
+ * the code under test cannot agree with itself. What is asked about a cached source is asked once;
+ * 16-bit WAV is read without ffmpeg.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -155,7 +156,10 @@ async function shown(...args: readonly string[]) {
 
 const decoded = new Map<string, Promise<number>>();
 
-/** Seconds of audio in a track, counted: decoded to PCM at its own rate, bytes divided by the size of a second. Of a file that did not change, once. */
+/**
+ * Seconds of audio in a track, counted: decoded to PCM at its own rate, bytes divided by the size
+ * of a second. Of a file that did not change, once.
+ */
 export async function decodedSeconds(file: string, track = 0): Promise<number> {
   const { size, mtimeMs } = await stat(file);
   const name = `${file} ${track} ${size} ${mtimeMs}`;
@@ -226,7 +230,9 @@ export async function packetsOf(file: string): Promise<{ at: number; bytes: numb
   return packets.map(({ pos, size }) => ({ at: Number(pos), bytes: Number(size) }));
 }
 
-/** When the packets of the first audio track are presented, and how long each is, by ffprobe's word. */
+/**
+ * When the packets of the first audio track are presented, and how long each is, by ffprobe's word.
+ */
 export async function packetTimes(file: string): Promise<{ at: number; seconds: number }[]> {
   const entries = ['-select_streams', 'a:0', '-show_entries', 'packet=pts_time,duration_time', '-of', 'json'];
   const { stdout } = await ask('ffprobe', '-v', 'error', ...entries, file);

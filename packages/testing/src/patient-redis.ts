@@ -1,4 +1,7 @@
-/** Connections for tests that are not about deadlines: on a busy machine Redis may be late by more than a request waits in production. */
+/**
+ * Connections for tests that are not about deadlines: on a busy machine Redis may be late by more
+ * than a request waits in production.
+ */
 import { pino } from 'pino';
 import { connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 

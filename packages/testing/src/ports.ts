@@ -1,16 +1,23 @@
-/** Ports for servers that cannot tell which one they chose, and for those that come back on the same one. */
+/**
+ * Ports for servers that cannot tell which one they chose, and for those that come back on the same
+ * one.
+ */
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Below those that the system gives to connections that go out (Linux: from 32768 on). One of these would be taken by any connection
- * before its server listens, or while the server is away, and a client that knocks there could be connected with itself.
+ * Below those that the system gives to connections that go out (Linux: from 32768 on). One of these
+ * would be taken by any connection before its server listens, or while the server is away, and a
+ * client that knocks there could be connected with itself.
  */
 const FIRST = 20_000;
 const END = 32_768;
 
-/** Between finding a port and listening on it another file of this run may look as well: each of those that run at the same time has a share. */
+/**
+ * Between finding a port and listening on it another file of this run may look as well: each of
+ * those that run at the same time has a share.
+ */
 const SHARES = 8;
 const SHARE = Math.floor((END - FIRST) / SHARES);
 const share = Number(process.env.VITEST_POOL_ID ?? 0) % SHARES;

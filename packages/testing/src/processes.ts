@@ -31,8 +31,9 @@ export function descendants(pid: number): number[] {
 }
 
 /**
- * Those that this process starts from now on and that live, without the starter of the tools, which stays for the next run. Many files of tests run in
- * one process: what earlier ones have left is not theirs.
+ * Those that this process starts from now on and that live, without the starter of the tools, which
+ * stays for the next run. Many files of tests run in one process: what earlier ones have left is
+ * not theirs.
  */
 export function startedFromNow(): () => number[] {
   const before = new Set(descendants(process.pid));

@@ -1,6 +1,7 @@
 /**
- * An XMPP server of the test's own: a real Prosody on free ports and in a folder of its own, without root, both gone
- * with the test. Accounts are written as data files, so that nothing else has to run before it starts.
+ * An XMPP server of the test's own: a real Prosody on free ports and in a folder of its own,
+ * without root, both gone with the test. Accounts are written as data files, so that nothing else
+ * has to run before it starts.
  */
 import { spawn } from 'node:child_process';
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
@@ -12,7 +13,9 @@ import { createInterface } from 'node:readline';
 import { dieWithParent } from 'soundpost-base/launcher';
 import { freePorts } from './ports.ts';
 
-/** Reserved for examples (RFC 2606): no resolver knows it, so nothing here can reach a real server. */
+/**
+ * Reserved for examples (RFC 2606): no resolver knows it, so nothing here can reach a real server.
+ */
 export const DOMAIN = 'chat.example';
 export const ROOMS = `rooms.${DOMAIN}`;
 const SHARE = `share.${DOMAIN}`;
@@ -22,7 +25,10 @@ export interface ProsodySetting {
   readonly accounts: Readonly<Record<string, string>>;
   /** Offers STARTTLS and direct TLS under this certificate, and refuses logins without TLS. */
   readonly tls?: { readonly keyFile: string; readonly certificateFile: string };
-  /** Modules of the domain that this server goes without, for instance `mam`, or uploads (`http_file_share`). */
+  /**
+   * Modules of the domain that this server goes without, for instance `mam`, or uploads
+   * (`http_file_share`).
+   */
   readonly without?: readonly string[];
   /** Puts into the folder of its data what an earlier server has left there. */
   readonly furnish?: (dataFolder: string) => Promise<void>;
@@ -89,7 +95,8 @@ async function start(setting: ProsodySetting, ports: Ports): Promise<TestProsody
   await writeAccounts(folder, setting.accounts);
   await writeFile(config, configuration(folder, setting, ports));
   const [launcher = '', ...prefix] = dieWithParent('KILL', process.env.PATH ?? '');
-  // Never the test's own descriptors: a server that outlived a crashed test would hold its output open.
+  // Never the test's own descriptors: a server that outlived a crashed test would hold its output
+  // open.
   const child = spawn(launcher, [...prefix, 'prosody', '-F', '--config', config], {
     stdio: ['pipe', 'pipe', 'pipe'],
   });
@@ -135,8 +142,8 @@ async function portsOfItsOwn(): Promise<Ports> {
 }
 
 /**
- * As internal_hashed keeps them (RFC 5802 §3), but with few iterations: a login by SCRAM costs the client as many, in
- * JavaScript, and the tests log in often.
+ * As internal_hashed keeps them (RFC 5802 §3), but with few iterations: a login by SCRAM costs the
+ * client as many, in JavaScript, and the tests log in often.
  */
 const ITERATIONS = 2;
 

@@ -1,6 +1,7 @@
 /**
- * A messaging server of the interface that others wrote, as version 2.3.6 of the public one was seen to answer: it encodes again what it is not told to
- * leave, refuses empty lists, answers objects for numbers that are not there, and posts `data.keyId` to a webhook without a signature.
+ * A messaging server of the interface that others wrote, as version 2.3.6 of the public one was
+ * seen to answer: it encodes again what it is not told to leave, refuses empty lists, answers
+ * objects for numbers that are not there, and posts `data.keyId` to a webhook without a signature.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';

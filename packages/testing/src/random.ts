@@ -1,4 +1,7 @@
-/** Numbers that look random and are the same in every run, so that a file that fails can be made again by its name. */
+/**
+ * Numbers that look random and are the same in every run, so that a file that fails can be made
+ * again by its name.
+ */
 export interface Random {
   /** 0 … 1, without 1. */
   next(): number;

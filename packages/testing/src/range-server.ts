@@ -1,4 +1,7 @@
-/** A web server that sends ranges (RFC 9110 §14), one or several in an answer, as quickly as it is told. */
+/**
+ * A web server that sends ranges (RFC 9110 §14), one or several in an answer, as quickly as it is
+ * told.
+ */
 import { once } from 'node:events';
 import { readSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -10,7 +13,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 interface RangeServerOptions {
   /** Whether it heeds Range at all; default it does. */
   readonly ranges?: boolean;
-  /** Whether it sends several ranges in one answer; otherwise such a request gets the whole file, as Amazon S3 does. */
+  /**
+   * Whether it sends several ranges in one answer; otherwise such a request gets the whole file, as
+   * Amazon S3 does.
+   */
   readonly severalRanges?: boolean;
   /** Of all connections together; default as fast as it can. */
   readonly bytesPerSecond?: number;
@@ -164,7 +170,8 @@ function multipart(file: FileHandle, spans: readonly Span[], size: number): Buff
   let at = 0;
   for (const [nth, { start, end }] of spans.entries()) {
     at += body.write(heads[nth] ?? '', at, 'latin1');
-    // Hundreds of small reads from memory: a thread for each of them would take longer than the read.
+    // Hundreds of small reads from memory: a thread for each of them would take longer than the
+    // read.
     at += readSync(file.fd, body, at, end - start, start);
   }
   at += body.write(tail, at, 'latin1');

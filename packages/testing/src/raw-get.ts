@@ -1,4 +1,7 @@
-/** A request with any headers, also a Host of another name, which fetch does not send; on a connection of its own, which no server has left idle for long. */
+/**
+ * A request with any headers, also a Host of another name, which fetch does not send; on a
+ * connection of its own, which no server has left idle for long.
+ */
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 

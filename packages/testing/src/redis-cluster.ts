@@ -53,7 +53,10 @@ export class TestCluster {
     return Promise.all(this.#nodes.map(({ address }) => ask(address, (node) => node.keys('*'))));
   }
 
-  /** Gives the node that has the keys a replica, kills it, and resolves when the replica has taken its place. */
+  /**
+   * Gives the node that has the keys a replica, kills it, and resolves when the replica has taken
+   * its place.
+   */
   async replaceOwner(): Promise<void> {
     const [owner, replica] = await this.#addReplica();
     await owner.process.end('SIGKILL');

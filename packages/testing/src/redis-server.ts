@@ -49,7 +49,8 @@ export interface RedisProcess {
 }
 
 /**
- * Starts redis-server with these arguments; it ends with this process. Resolves when it says that it is ready.
+ * Starts redis-server with these arguments; it ends with this process. Resolves when it says that
+ * it is ready.
  * @param ready what it says then
  * @param program another one, and what its command begins with
  */

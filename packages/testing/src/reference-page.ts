@@ -3,7 +3,10 @@ import { startChromium } from './chromium.ts';
 import { until } from './until.ts';
 
 export interface SeenReference {
-  /** Whatever the browser complained of: errors of scripts, and what the content security policy kept out. */
+  /**
+   * Whatever the browser complained of: errors of scripts, and what the content security policy
+   * kept out.
+   */
   readonly complaints: readonly string[];
   /** Origins of everything that was asked for. */
   readonly origins: readonly string[];

@@ -1,6 +1,6 @@
 /**
- * The service as an operator starts it: real processes over a folder of their own, on free ports. Whatever a test
- * starts is ended by its process id.
+ * The service as an operator starts it: real processes over a folder of their own, on free ports.
+ * Whatever a test starts is ended by its process id.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -14,9 +14,15 @@ import { descendants, isAlive } from './processes.ts';
 import { until } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
-/** With the flag that ships: in script/env.sh, in the image and in the first line of the package's bin. */
+/**
+ * With the flag that ships: in script/env.sh, in the image and in the first line of the package's
+ * bin.
+ */
 export const soundpost = [process.execPath, '--max-semi-space-size=4', 'src/main.ts'];
-/** No speed is promised: a script brings what is missing first, and on a busy machine a process takes long to start. */
+/**
+ * No speed is promised: a script brings what is missing first, and on a busy machine a process
+ * takes long to start.
+ */
 const SAYS_WITHIN_MS = 60_000;
 
 export type Environment = Readonly<Record<string, string>>;
@@ -32,7 +38,10 @@ export interface RunningProcess {
   readonly exited: Promise<number | null>;
 }
 
-/** Runs a command of this project's; its output is kept and shown when the test fails in waiting for it. */
+/**
+ * Runs a command of this project's; its output is kept and shown when the test fails in waiting for
+ * it.
+ */
 export function startProcess(
   command: readonly string[],
   environment: Environment,
@@ -78,8 +87,9 @@ export function startProcess(
 }
 
 /**
- * The end of a process may be told before what it wrote last was read. Not `close` of its streams: its children may hold them longer.
- * The second turn of the loop reads what was there when it ended.
+ * The end of a process may be told before what it wrote last was read. Not `close` of its streams:
+ * its children may hold them longer. The second turn of the loop reads what was there when it
+ * ended.
  */
 async function whatWasWritten(): Promise<void> {
   await nextTurn();

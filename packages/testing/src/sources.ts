@@ -10,7 +10,10 @@ const SECONDS = 4;
 const SPEECH =
   'flite=text=The sound post is a small piece of wood inside a violin that carries the sound from the top to the back';
 
-/** Chords with noise, wide in stereo and in the spectrum, so that encoders use the bitrate that they are given. */
+/**
+ * Chords with noise, wide in stereo and in the spectrum, so that encoders use the bitrate that they
+ * are given.
+ */
 const MUSIC =
   "aevalsrc='0.2*sin(880*PI*t)+0.15*sin(1108.7*PI*t)+0.1*sin(1318.5*PI*t)*sin(3*t)+0.05*(random(0)*2-1)|" +
   "0.2*sin(660*PI*t)+0.15*sin(830.6*PI*t)+0.1*sin(988*PI*t)*cos(5*t)+0.05*(random(1)*2-1)':s=48000";

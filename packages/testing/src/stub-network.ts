@@ -1,4 +1,7 @@
-/** A network of tables: names answer what the test says, and every connection is recorded instead of made. */
+/**
+ * A network of tables: names answer what the test says, and every connection is recorded instead of
+ * made.
+ */
 import { connect as connectTcp, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { parseAllowRules } from 'soundpost-outbound/allow-rules';
@@ -17,14 +20,22 @@ export interface StubNetwork {
   readonly refusals: string[];
 }
 
-/** An address in public space, for names that the table does not hold; nothing is ever sent to it. */
+/**
+ * An address in public space, for names that the table does not hold; nothing is ever sent to it.
+ */
 export const PUBLIC_ADDRESS = '93.184.215.14';
 
 interface StubOptions {
-  /** Addresses of names; a list of lists answers the look-ups one after the other, the last one for good. */
+  /**
+   * Addresses of names; a list of lists answers the look-ups one after the other, the last one for
+   * good.
+   */
   readonly names?: Readonly<Record<string, readonly string[] | readonly (readonly string[])[]>>;
   readonly allow?: string;
-  /** Loopback port of a real server that plays every server there is; without one each connection is refused. */
+  /**
+   * Loopback port of a real server that plays every server there is; without one each connection is
+   * refused.
+   */
   readonly serverPort?: number;
 }
 

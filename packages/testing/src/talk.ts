@@ -1,4 +1,7 @@
-/** A talk of which it is known when each word is said: words of flite one by one, with gaps between words and pauses between sentences. */
+/**
+ * A talk of which it is known when each word is said: words of flite one by one, with gaps between
+ * words and pauses between sentences.
+ */
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

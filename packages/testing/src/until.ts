@@ -1,7 +1,10 @@
 /** Waiting for a condition: the one place where tests ask again and again, with an end. */
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** What comes soon is noticed soon. Each question costs time of the processor, of which what is waited for has the less: the longer it takes, the less is asked. */
+/**
+ * What comes soon is noticed soon. Each question costs time of the processor, of which what is
+ * waited for has the less: the longer it takes, the less is asked.
+ */
 const FIRST_POLL_MS = 10;
 const LAST_POLL_MS = 250;
 const OF_WAITED = 1 / 4;

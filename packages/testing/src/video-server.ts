@@ -1,4 +1,7 @@
-/** A web server with videos: sends files whole, or begins and then says nothing more until it is let go. */
+/**
+ * A web server with videos: sends files whole, or begins and then says nothing more until it is let
+ * go.
+ */
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -18,7 +21,11 @@ export interface VideoServer {
   close(): Promise<void>;
 }
 
-/** @param folder whose files are served @param host address that it listens on @param listenPort 0 takes a free one */
+/**
+ * @param folder whose files are served
+ * @param host address that it listens on
+ * @param listenPort 0 takes a free one
+ */
 export async function serveVideos(folder: string, host = '127.0.0.1', listenPort = 0): Promise<VideoServer> {
   const requests: string[] = [];
   let gate: PromiseWithResolvers<void> | undefined;

@@ -1,4 +1,7 @@
-/** The XMPP client of another implementation (packages/testing/src/xmpp-peer.py), as a process that a test asks and listens to. */
+/**
+ * The XMPP client of another implementation (packages/testing/src/xmpp-peer.py), as a process that
+ * a test asks and listens to.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { access } from 'node:fs/promises';
@@ -12,7 +15,8 @@ const PYTHON = '/usr/bin/python3';
 const SLIXMPP = '/usr/lib/python3/dist-packages/slixmpp';
 const program = fileURLToPath(new URL('./xmpp-peer.py', import.meta.url));
 
-// biome-ignore lint/suspicious/noExplicitAny: a test reads the fields that it expects, and fails where they are not
+// biome-ignore lint/suspicious/noExplicitAny: a test reads the fields that it expects, and fails
+// where they are not
 export type PeerEvent = Record<string, any>;
 
 export interface XmppPeer {
@@ -20,7 +24,10 @@ export interface XmppPeer {
   readonly jid: string;
   /** With the resource that the server gave it. */
   readonly fullJid: string;
-  /** Calls a method of the peer by its name. @throws Error with the condition that the server answered */
+  /**
+   * Calls a method of the peer by its name.
+   * @throws Error with the condition that the server answered
+   */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   do(name: string, fields?: Record<string, unknown>): Promise<any>;
   /** What came since it connected, oldest first. */
@@ -40,7 +47,10 @@ export interface PeerSetting {
 
 const WAIT_MS = 30_000;
 
-/** @throws Error with the command that installs slixmpp, where it is missing, or when the login fails */
+/**
+ * @throws Error with the command that installs slixmpp, where it is missing, or when the login
+ * fails
+ */
 export async function startPeer(setting: PeerSetting): Promise<XmppPeer> {
   await access(SLIXMPP).catch(() => {
     throw new Error(

@@ -1,6 +1,6 @@
 /**
- * `GET|POST /webhooks/<transport>/<instance>`: what a network's own server sends. It has no API key;
- * the transport checks that the request is the network's.
+ * `GET|POST /webhooks/<transport>/<instance>`: what a network's own server sends. It has no API
+ * key; the transport checks that the request is the network's.
  */
 import type { RequestHandler } from 'express';
 import { textReader } from 'soundpost-kit/http/json-body';

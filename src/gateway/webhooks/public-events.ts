@@ -31,7 +31,9 @@ export function publicEvent(told: NamedGatewayEvent, receiver: Receiver): object
   };
 }
 
-/** Whether it tells what receivers have been told: the text of a message changed, not its status. */
+/**
+ * Whether it tells what receivers have been told: the text of a message changed, not its status.
+ */
 export function repeatsStatus({ event, data }: NamedGatewayEvent): boolean {
   return event === 'messages.update' && data.message !== undefined;
 }

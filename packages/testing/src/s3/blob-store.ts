@@ -1,6 +1,7 @@
 /**
- * Where the S3 server of the tests keeps what it is given. s3rver's own store writes in place and answers before the bytes are there;
- * S3 does neither, so it gets this one: a blob is a file that never changes, and a key points to one (Amazon S3, "strong consistency").
+ * Where the S3 server of the tests keeps what it is given. s3rver's own store writes in place and
+ * answers before the bytes are there; S3 does neither, so it gets this one: a blob is a file that
+ * never changes, and a key points to one (Amazon S3, "strong consistency").
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -202,7 +203,10 @@ export class BlobStore {
     }
   }
 
-  /** Whole, or not at all: a body that ends early makes nothing, and one that is not what was signed is refused. */
+  /**
+   * Whole, or not at all: a body that ends early makes nothing, and one that is not what was signed
+   * is refused.
+   */
   async #write(content: Readable): Promise<Blob> {
     const path = join(this.#folder, randomUUID());
     const [md5, sha256] = [createHash('md5'), createHash('sha256')];

@@ -1,6 +1,7 @@
 /**
- * Ceph's S3 server on one machine, in memory: a monitor, one OSD and a gateway, all on 127.0.0.1, in a Debian of their own (packages/testing/src/debian-packages). It
- * checks signatures, and answers what s3rver is only taught to.
+ * Ceph's S3 server on one machine, in memory: a monitor, one OSD and a gateway, all on 127.0.0.1,
+ * in a Debian of their own (packages/testing/src/debian-packages). It checks signatures, and
+ * answers what s3rver is only taught to.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';

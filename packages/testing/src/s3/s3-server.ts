@@ -1,6 +1,7 @@
 /**
- * An S3 server inside the test's process: s3rver, and what it leaves out. It checks no signatures of version 4, cannot list parts or
- * multipart uploads, nor abort one, and knows no If-Match: that is done here, before a request reaches it. A test may have any request fail.
+ * An S3 server inside the test's process: s3rver, and what it leaves out. It checks no signatures
+ * of version 4, cannot list parts or multipart uploads, nor abort one, and knows no If-Match: that
+ * is done here, before a request reaches it. A test may have any request fail.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -30,7 +31,10 @@ export type Fault =
   | { readonly kind: 'late'; readonly until: Promise<unknown> }
   /** Whatever range was asked for, all of the object is sent. */
   | { readonly kind: 'whole' }
-  /** The connection breaks: before anything is done, or so far into the body of the answer; 0: all is done, and nothing is answered. */
+  /**
+   * The connection breaks: before anything is done, or so far into the body of the answer; 0: all
+   * is done, and nothing is answered.
+   */
   | { readonly kind: 'cut'; readonly afterBytes?: number }
   /** The body stops so far in, and the connection stays. */
   | { readonly kind: 'stall'; readonly afterBytes: number };
@@ -200,7 +204,10 @@ export class S3Server {
     };
   }
 
-  /** In pages of 3, so that a short object has several. As Amazon and Ceph do, the last page has a marker too: 0 when it is empty. */
+  /**
+   * In pages of 3, so that a short object has several. As Amazon and Ceph do, the last page has a
+   * marker too: 0 when it is empty.
+   */
   #listParts(query: S3Request['query']): object {
     const { parts, key, uploadId } = this.store.uploadOf(query.uploadId);
     const after = Number(query['part-number-marker'] ?? 0);

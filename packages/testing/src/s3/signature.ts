@@ -1,6 +1,7 @@
 /**
- * Checks signatures as the server does, from the specification alone: AWS Signature Version 4 for Amazon S3, in the header ("Authenticating
- * Requests: Using the Authorization Header") and in the query ("… Using Query Parameters").
+ * Checks signatures as the server does, from the specification alone: AWS Signature Version 4 for
+ * Amazon S3, in the header ("Authenticating Requests: Using the Authorization Header") and in the
+ * query ("… Using Query Parameters").
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 
