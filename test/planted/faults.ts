@@ -10,6 +10,7 @@ import { queueFaults } from './queue.ts';
 import { securityFaults } from './security.ts';
 import { uploadFaults } from './uploads.ts';
 import { webhookFaults } from './webhooks.ts';
+import { whatsappFaults } from './whatsapp.ts';
 
 export const faults: readonly Fault[] = [
   ...apiFaults,
@@ -19,6 +20,7 @@ export const faults: readonly Fault[] = [
   ...outboundFaults,
   ...webhookFaults,
   ...gatewayFaults,
+  ...whatsappFaults,
   ...securityFaults,
   ...clientFaults,
   ...mutants,

@@ -94,11 +94,7 @@ export class Groups {
   }
 
   async #query(line: Line, groupJid: string): Promise<GroupMetadata> {
-    const metadata = await asked(
-      'describe the group',
-      line.socket.groupMetadata(groupJid),
-      groupMeanings,
-    );
+    const metadata = await asked('describe the group', line.socket.groupMetadata(groupJid), groupMeanings);
     await this.#learnMembers(line, [metadata]);
     return metadata;
   }

@@ -1,8 +1,8 @@
 /** Turns Baileys' events into the gateway's reports and address-book entries. */
 import type {
-  BaileysEventMap,
   Chat as BaileysChat,
   Contact as BaileysContact,
+  BaileysEventMap,
   WAMessage,
   WAMessageKey,
 } from 'baileys';
@@ -230,9 +230,7 @@ export class Incoming {
     }
     const authorJid = await identities.shown(change.author, change.authorPn);
     const participants = await Promise.all(
-      change.participants.map(
-        async ({ id, phoneNumber }) => (await identities.shown(id, phoneNumber)) ?? id,
-      ),
+      change.participants.map(async ({ id, phoneNumber }) => (await identities.shown(id, phoneNumber)) ?? id),
     );
     if (change.action === 'remove' && participants.includes(ownJid())) {
       await book.forgetGroup(change.id);

@@ -129,9 +129,7 @@ export class Outgoing {
   /** The chat's disappearing timer, s; 0: off. */
   async #timer(line: Line, chat: Chat): Promise<number> {
     const { groups, timers } = this.#options;
-    return chat.isGroup
-      ? ((await groups.get(line, chat.jid)).ephemeralDuration ?? 0)
-      : timers.of(chat.jid);
+    return chat.isGroup ? ((await groups.get(line, chat.jid)).ephemeralDuration ?? 0) : timers.of(chat.jid);
   }
 
   /** @param remoteJid the chat as WhatsApp gets it: under another one it would look like another chat */

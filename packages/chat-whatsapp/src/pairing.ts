@@ -15,6 +15,11 @@ const QUIET_ZONE = 4;
 
 const CODE_TIMEOUT_MS = 20_000;
 
+/** 428: Baileys' code for a connection that has ended. */
+const codeMeanings = {
+  428: ['network_refused', 'number: the connection ended before WhatsApp gave a pairing code; connect again'],
+} as const;
+
 interface PairingOptions {
   readonly socket: WhatsAppSocket;
   readonly library: Pick<BaileysLibrary, 'getBinaryNodeChild'>;
@@ -60,21 +65,21 @@ export class PairingOffer {
 
   /**
    * Asks for a code, once for a number, and waits until the server has taken it: Baileys does not.
-   * Throws network_refused or not_connected.
+   * Throws network_refused.
    * @param number digits of the phone
    */
   async requestCode(number: string): Promise<void> {
     if (this.#code?.number !== number) {
       this.#code = { number, given: this.#askForCode(number) };
     }
-    const asked = this.#code;
+    const request = this.#code;
     try {
-      const pairingCode = await asked.given;
-      if (asked === this.#code) {
+      const pairingCode = await request.given;
+      if (request === this.#code) {
         this.#shown = this.#shown && { ...this.#shown, pairingCode };
       }
     } catch (error) {
-      if (asked === this.#code) {
+      if (request === this.#code) {
         this.#code = undefined;
       }
       throw error;
@@ -104,9 +109,9 @@ export class PairingOffer {
     const what = 'give a pairing code';
     // Baileys sends the request under its next tag, and does not wait for the answer.
     const tag = socket.generateMessageTag().replace(/\d+$/, (count) => String(Number(count) + 1));
-    const answer = asked(what, socket.waitForMessage<BinaryNode>(tag, CODE_TIMEOUT_MS));
+    const answer = asked(what, socket.waitForMessage<BinaryNode>(tag, CODE_TIMEOUT_MS), codeMeanings);
     answer.catch(() => undefined);
-    const code = await asked(what, socket.requestPairingCode(number));
+    const code = await asked(what, socket.requestPairingCode(number), codeMeanings);
     const answered = await answer;
     const error = library.getBinaryNodeChild(answered, 'error')?.attrs;
     if (answered === undefined || answered.attrs.type === 'error') {

@@ -93,12 +93,12 @@ function findRoutes({ sessions, log }: GatewayServices): Route[] {
 }
 
 /** Names people by the JID under which they are listed. */
-async function listed<Request extends z.output<typeof FindChatsRequest>>(
+async function listed(
   session: Session,
-  request: Request,
-): Promise<Request> {
-  const asListed = async (jid: string | undefined): Promise<string | undefined> =>
-    jid?.includes('@') ? ((await session.addressesOf?.(jid))?.[0] ?? jid) : jid;
+  request: z.output<typeof FindChatsRequest>,
+): Promise<z.output<typeof FindChatsRequest>> {
+  const asListed = async (jid: string | null | undefined): Promise<string | undefined> =>
+    jid?.includes('@') ? ((await session.addressesOf?.(jid))?.[0] ?? jid) : (jid ?? undefined);
   const { id, remoteJid } = request.where ?? {};
   const where = { ...request.where, id: await asListed(id), remoteJid: await asListed(remoteJid) };
   return { ...request, where };

@@ -82,19 +82,24 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
     it.each([
       ['refuses it', { attrs: { type: 'error' }, content: [error429] }, '429 rate-overlimit'],
       ['does not answer', undefined, 'no answer'],
-    ])('gives out no code if the server %s, but the picture, and asks again later', async (_, answer, why) => {
-      const session = await setting.session();
-      setting.network.pairingAnswer = answer;
-      await expect(session.connect(OWN_NUMBER)).rejects.toMatchObject({
-        code: 'network_refused',
-        messages: [expect.stringContaining(`number: WhatsApp gave no pairing code for this number (${why})`)],
-      });
-      await session.connect();
-      expect(session.pairing()).toMatchObject({ pairingCode: null, count: 1 });
-      setting.network.pairingAnswer = { attrs: { type: 'result' } };
-      await session.connect(OWN_NUMBER);
-      expect(session.pairing()).toMatchObject({ pairingCode: 'ABCD1234' });
-    });
+    ])(
+      'gives out no code if the server %s, but the picture, and asks again later',
+      async (_, answer, why) => {
+        const session = await setting.session();
+        setting.network.pairingAnswer = answer;
+        await expect(session.connect(OWN_NUMBER)).rejects.toMatchObject({
+          code: 'network_refused',
+          messages: [
+            expect.stringContaining(`number: WhatsApp gave no pairing code for this number (${why})`),
+          ],
+        });
+        await session.connect();
+        expect(session.pairing()).toMatchObject({ pairingCode: null, count: 1 });
+        setting.network.pairingAnswer = { attrs: { type: 'result' } };
+        await session.connect(OWN_NUMBER);
+        expect(session.pairing()).toMatchObject({ pairingCode: 'ABCD1234' });
+      },
+    );
 
     describe('when WhatsApp retires the secret of the picture', () => {
       const secretOf = (session: Session): string | undefined => session.pairing?.()?.code.split(',').at(-2);

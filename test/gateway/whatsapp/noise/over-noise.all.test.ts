@@ -256,21 +256,20 @@ describe('people by number and LID', () => {
 
   it('are written to by LID where it is known, by whichever address the caller names them', async () => {
     const stranger = server.addPersonByLid('777000000000001');
-    const plain = server.addPersonByNumber('4915100000009');
-    for (const [number, to, listed] of [
-      [ada.device.lid, ada.device.lid, ada.jid],
-      [ada.jid, ada.device.lid, ada.jid],
-      [stranger.jid, stranger.jid, stranger.jid],
-      [plain.jid, plain.jid, plain.jid],
+    const olga = server.addPerson('4915100000009');
+    for (const [number, person, to] of [
+      // The server tells the LID of who is looked up.
+      [olga.jid, olga, olga.device.lid],
+      [olga.device.lid, olga, olga.device.lid],
+      [stranger.jid, stranger, stranger.jid],
     ] as const) {
       const { status, body } = await send(number);
-      expect([status, body.key.remoteJid]).toEqual([201, listed]);
-      const person = [ada, stranger, plain].find(({ jid }) => jid === listed) ?? ada;
+      expect([status, body.key.remoteJid]).toEqual([201, person.jid]);
       expect((await of(person, body.key.id)).to).toBe(to);
     }
     const { body } = await call('POST', '/chat/findChats/phone');
     const jids = body.map(({ remoteJid }: Answer['body']) => remoteJid);
-    expect(jids.filter((jid: string) => jid === ada.jid || jid === ada.device.lid)).toEqual([ada.jid]);
+    expect(jids.filter((jid: string) => jid === olga.jid || jid === olga.device.lid)).toEqual([olga.jid]);
   });
 
   it('are answered without a number, under the timer that their message has', async () => {
@@ -289,6 +288,26 @@ describe('people by number and LID', () => {
     expect(message.extendedTextMessage?.contextInfo?.expiration).toBe(TIMER);
   });
 
+  it('are one chat with all messages when their number becomes known later', async () => {
+    const stranger = server.addPersonByLid('777000000000003');
+    const number = '4915100000033@s.whatsapp.net';
+    const before = (await send(stranger.jid)).body.key;
+    const said = await server.say(stranger, { conversation: 'My number.' }, number);
+    const chats = await until('the chat has the number', async () => {
+      const { body } = await call('POST', '/chat/findChats/phone');
+      const found = body.filter(({ remoteJid }: Answer['body']) =>
+        [number, stranger.jid].includes(remoteJid),
+      );
+      return found.some(({ lastMessage }: Answer['body']) => lastMessage?.key.id === said) && found;
+    });
+    expect(chats.map(({ remoteJid }: Answer['body']) => remoteJid)).toEqual([number]);
+    const byLid = await call('POST', '/chat/findChats/phone', { where: { remoteJid: stranger.jid } });
+    expect(byLid.body).toHaveLength(1);
+    // A message of before is changed by either address.
+    const edit = { number, text: 'Hi.', key: before };
+    expect((await call('POST', '/chat/updateMessage/phone', edit)).status).toBe(200);
+  });
+
   it('a message that WhatsApp refuses with 463 is tried once, and says why', async () => {
     const limited = server.addPerson('4915100000463');
     server.refuses = (to) => (to === limited.device.lid ? '463' : undefined);
@@ -299,7 +318,9 @@ describe('people by number and LID', () => {
       'network_refused',
       ['WhatsApp is limiting whom this account may message (463)'],
     ]);
-    const tried = server.nodes.filter(({ tag, attrs }) => tag === 'message' && attrs.to === limited.device.lid);
+    const tried = server.nodes.filter(
+      ({ tag, attrs }) => tag === 'message' && attrs.to === limited.device.lid,
+    );
     expect(tried).toHaveLength(1);
   });
 
@@ -320,9 +341,7 @@ describe('people by number and LID', () => {
 
   it('a group whose members have changed gets a new sender key', async () => {
     const keys = () =>
-      server.received
-        .filter(({ to, by }) => to === group.jid && by === ada.jid)
-        .map(({ keyId }) => keyId);
+      server.received.filter(({ to, by }) => to === group.jid && by === ada.jid).map(({ keyId }) => keyId);
     await send(group.jid);
     await send(group.jid);
     const [first, second] = keys().slice(-2);

@@ -125,12 +125,6 @@ export class WhatsAppServer {
     return this.#add(`${digits}@${SERVER}`, `9${digits}@lid`);
   }
 
-  /** Somebody whom WhatsApp has not given a LID. */
-  addPersonByNumber(digits: string): Person {
-    const jid = `${digits}@${SERVER}`;
-    return this.#add(jid, jid);
-  }
-
   /** Somebody whose number nobody sees. */
   addPersonByLid(digits: string): Person {
     const jid = `${digits}@lid`;
@@ -177,15 +171,18 @@ export class WhatsAppServer {
     }
   }
 
-  /** Somebody answers whom the client has written to before: the session is already there. */
-  async say(person: Person, message: Proto.IMessage): Promise<string> {
+  /**
+   * Somebody answers whom the client has written to before: the session is already there.
+   * @param number their JID, where WhatsApp tells it
+   */
+  async say(person: Person, message: Proto.IMessage, number?: string): Promise<string> {
     const { lid } = person.device;
     const id = randomBytes(8).toString('hex').toUpperCase();
     const to = lid.endsWith('@lid') ? this.account.lid : this.account.jid;
     const { type, ciphertext } = await person.device.encrypt(to, message);
     const attrs = {
       ...{ from: lid, id, type: 'text', t: '1700000000', notify: 'Somebody' },
-      ...(person.jid === lid ? {} : { sender_pn: person.jid }),
+      ...(number === undefined ? {} : { sender_pn: number }),
     };
     for (const line of this.lines) {
       line.send(node('message', attrs, [node('enc', { v: '2', type }, ciphertext)]));
@@ -458,7 +455,9 @@ function groupNode({ jid, subject, members, timer }: Group): BinaryNode {
     },
     [
       ...(timer === undefined ? [] : [node('ephemeral', { expiration: String(timer) })]),
-      ...[...members].map(([member, type]) => node('participant', { jid: member, ...(type ? { type } : {}) })),
+      ...[...members].map(([member, type]) =>
+        node('participant', { jid: member, ...(type ? { type } : {}) }),
+      ),
     ],
   );
 }
