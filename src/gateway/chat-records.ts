@@ -2,7 +2,7 @@
 
 import { parseAddress } from 'soundpost-chat/address';
 import type { Instance } from 'soundpost-chat/instances';
-import type { MessageLog } from 'soundpost-chat/message-log';
+import type { LoggedMessage, MessageLog } from 'soundpost-chat/message-log';
 import type { Chat, Session } from 'soundpost-chat/transport';
 import type { ChatRecord } from 'soundpost-contract/gateway-operations';
 
@@ -13,6 +13,25 @@ const RECENT_MESSAGES = 20;
 interface ChatOverview extends Chat {
   readonly updatedAtMs: number | null;
   readonly unreadCount: number;
+}
+
+/** The last `limit` messages with a person, under whichever of their addresses; oldest first. */
+export async function messagesOf(
+  instance: Instance,
+  session: Session,
+  jid: string,
+  limit: number,
+  log: MessageLog,
+): Promise<LoggedMessage[]> {
+  const addresses = (await session.addressesOf?.(jid)) ?? [jid];
+  const all = await Promise.all(addresses.map((one) => log.messages(instance.id, one, limit)));
+  const [only = [], ...others] = all.filter((messages) => messages.length > 0);
+  return others.length === 0
+    ? only
+    : all
+        .flat()
+        .toSorted((a, b) => a.timestampSeconds - b.timestampSeconds)
+        .slice(-limit);
 }
 
 /** Chats with messages first, newest at the top. */
@@ -26,7 +45,7 @@ export async function listChats(
     session.contacts(),
     session.chats?.() ?? [],
   ]);
-  const summaries = new Map(logged.map((summary) => [summary.jid, summary] as const));
+  const summaries = await byPerson(session, logged);
   const times = new Map(archived.map(({ jid, updatedAtMs }) => [jid, updatedAtMs]));
   const known = new Map<string, Chat>([...archived, ...contacts].map((chat) => [chat.jid, chat]));
   const chats = await Promise.all(
@@ -54,7 +73,7 @@ export async function chatRecords(
   const chats = await listChats(instance, session, log);
   return Promise.all(
     chats.map(async ({ jid, name, isGroup, updatedAtMs, unreadCount }) => {
-      const [last] = await log.messages(instance.id, jid, 1);
+      const [last] = await messagesOf(instance, session, jid, 1, log);
       return {
         id: jid,
         remoteJid: jid,
@@ -68,6 +87,23 @@ export async function chatRecords(
   );
 }
 
+/** By the JID under which each person is listed. */
+async function byPerson(
+  session: Session,
+  logged: Awaited<ReturnType<MessageLog['chats']>>,
+): Promise<Map<string, { updatedAtMs: number; unreadCount: number }>> {
+  const summaries = new Map<string, { updatedAtMs: number; unreadCount: number }>();
+  for (const { jid, updatedAtMs, unreadCount } of logged) {
+    const [listed = jid] = (await session.addressesOf?.(jid)) ?? [];
+    const other = summaries.get(listed);
+    summaries.set(listed, {
+      updatedAtMs: Math.max(updatedAtMs, other?.updatedAtMs ?? 0),
+      unreadCount: unreadCount + (other?.unreadCount ?? 0),
+    });
+  }
+  return summaries;
+}
+
 /** Someone in no address book, named as in a message or by the network. */
 async function describeStranger(
   instance: Instance,
@@ -75,7 +111,7 @@ async function describeStranger(
   jid: string,
   log: MessageLog,
 ): Promise<Pick<Chat, 'name' | 'isGroup'>> {
-  const messages = await log.messages(instance.id, jid, RECENT_MESSAGES);
+  const messages = await messagesOf(instance, session, jid, RECENT_MESSAGES, log);
   const name = messages.findLast(({ key }) => !key.fromMe)?.authorName;
   if (name !== undefined) {
     return { name, isGroup: false };

@@ -11,6 +11,7 @@ import { securityFaults } from './security.ts';
 import { telegramFaults } from './telegram.ts';
 import { uploadFaults } from './uploads.ts';
 import { webhookFaults } from './webhooks.ts';
+import { whatsappFaults } from './whatsapp.ts';
 
 export const faults: readonly Fault[] = [
   ...apiFaults,
@@ -21,6 +22,7 @@ export const faults: readonly Fault[] = [
   ...webhookFaults,
   ...gatewayFaults,
   ...telegramFaults,
+  ...whatsappFaults,
   ...securityFaults,
   ...clientFaults,
   ...mutants,

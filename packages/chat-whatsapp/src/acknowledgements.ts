@@ -8,7 +8,7 @@ interface Waiting {
 
 /** Known codes of a negative acknowledgement (Baileys `SERVER_ERROR_CODES`, `NACK_REASONS`). */
 const refusals: Readonly<Record<string, string>> = {
-  '463': 'WhatsApp does not let this account begin new chats at present',
+  '463': 'WhatsApp is limiting whom this account may message (463)',
   '475': 'WhatsApp has restricted whom this account may write to',
   '479': 'WhatsApp could not read the message',
 };

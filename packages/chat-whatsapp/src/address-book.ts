@@ -1,14 +1,15 @@
 /**
  * An account's people, groups and chats. WhatsApp sends most of them only once, after pairing, so
- * they are kept in Redis, by phone number where it is known.
+ * they are kept in Redis, by phone number where it is known. A number that is learned later joins
+ * what was kept of a LID when it is read.
  */
 import type { Chat as BaileysChat, Contact as BaileysContact, GroupMetadata } from 'baileys';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { Contact, NetworkChat } from 'soundpost-chat/transport';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { z } from 'zod';
-import type { Line } from './connection.ts';
-import { isGroupJid, isPersonJid, phoneJid, userOf } from './phone-jid.ts';
+import type { Identities } from './identities.ts';
+import { bareJid, isGroupJid, isLid, isPersonJid, userOf } from './phone-jid.ts';
 
 const Person = z.object({
   /** As the account's phone has it saved. */
@@ -24,14 +25,16 @@ const ChatRecord = z.object({ name: z.string().optional(), updatedAtMs: z.number
 
 export class AddressBook {
   readonly #redis: Redis;
+  readonly #identities: Identities;
   readonly #people: string;
   readonly #groups: string;
   readonly #chats: string;
   /** Sent again with every connection, so not stored. */
   readonly #blocked = new Set<string>();
 
-  constructor(redis: Redis, instanceId: string) {
+  constructor(redis: Redis, identities: Identities, instanceId: string) {
     this.#redis = redis;
+    this.#identities = identities;
     this.#people = gatewayKey('whatsapp', instanceId, 'people');
     this.#groups = gatewayKey('whatsapp', instanceId, 'groups');
     this.#chats = gatewayKey('whatsapp', instanceId, 'chats');
@@ -42,15 +45,15 @@ export class AddressBook {
       this.#redis.hgetall(this.#people),
       this.#redis.hgetall(this.#groups),
     ]);
+    const blocked = new Set((await this.#identities.shownAll(this.#blocked)).values());
     const contacts: Contact[] = [
-      ...Object.entries(people).map(([jid, text]) => {
-        const person = Person.parse(JSON.parse(text));
+      ...[...(await this.#joined(people, Person))].map(([jid, person]) => {
         return {
           jid,
           name: nameOf(person, jid),
           isGroup: false,
           isSaved: person.savedName !== undefined,
-          blocked: this.#blocked.has(jid),
+          blocked: blocked.has(jid),
           ...(person.pictureUrl === undefined ? {} : { profilePicUrl: person.pictureUrl }),
         };
       }),
@@ -64,10 +67,9 @@ export class AddressBook {
   }
 
   async chats(): Promise<NetworkChat[]> {
-    const chats = await this.#redis.hgetall(this.#chats);
+    const chats = await this.#joined(await this.#redis.hgetall(this.#chats), ChatRecord);
     const found = await Promise.all(
-      Object.entries(chats).map(async ([jid, text]) => {
-        const { name, updatedAtMs } = ChatRecord.parse(JSON.parse(text));
+      [...chats].map(async ([jid, { name, updatedAtMs }]) => {
         return { jid, name: name ?? (await this.nameOf(jid)), isGroup: isGroupJid(jid), updatedAtMs };
       }),
     );
@@ -81,8 +83,11 @@ export class AddressBook {
     if (isGroupJid(jid)) {
       return (await this.subjectOf(jid)) ?? userOf(jid);
     }
-    const person = await this.#redis.hget(this.#people, jid);
-    return nameOf(person === null ? {} : Person.parse(JSON.parse(person)), jid);
+    const addresses = await this.#identities.addressesOf(jid);
+    const kept = await this.#redis.hmget(this.#people, ...addresses);
+    const people = Object.fromEntries(addresses.map((one, index) => [one, kept[index] ?? '{}']));
+    const [[shown, person] = [jid, {}]] = await this.#joined(people, Person);
+    return nameOf(person, shown);
   }
 
   /** Undefined for a group that the account is not in, as far as is known. */
@@ -91,10 +96,10 @@ export class AddressBook {
     return group === null ? undefined : Group.parse(JSON.parse(group)).subject;
   }
 
-  async learnPeople(line: Line, contacts: readonly Partial<BaileysContact>[]): Promise<void> {
+  async learnPeople(contacts: readonly Partial<BaileysContact>[]): Promise<void> {
     const news = new Map<string, Person>();
     for (const contact of contacts) {
-      const jid = await phoneJid(line, contact.id, contact.phoneNumber);
+      const jid = await this.#identities.shown(contact.id, contact.phoneNumber);
       if (jid !== undefined && isPersonJid(jid)) {
         news.set(jid, { ...news.get(jid), ...personOf(contact) });
       }
@@ -102,10 +107,10 @@ export class AddressBook {
     await this.#merge(this.#people, Person, news);
   }
 
-  async learnChats(line: Line, chats: readonly Partial<BaileysChat>[]): Promise<void> {
+  async learnChats(chats: readonly Partial<BaileysChat>[]): Promise<void> {
     const news = new Map<string, Partial<z.infer<typeof ChatRecord>>>();
     for (const chat of chats) {
-      const jid = await phoneJid(line, chat.id ?? undefined, chat.pnJid ?? undefined);
+      const jid = await this.#identities.shown(chat.id, chat.pnJid);
       if (jid !== undefined && (isPersonJid(jid) || isGroupJid(jid))) {
         const seconds = chat.conversationTimestamp ?? chat.lastMessageRecvTimestamp;
         news.set(jid, {
@@ -118,9 +123,9 @@ export class AddressBook {
     await this.#merge(this.#chats, ChatRecord, news, { updatedAtMs: null });
   }
 
-  async forgetChats(line: Line, jids: readonly string[]): Promise<void> {
-    const known = await Promise.all(jids.map((jid) => phoneJid(line, jid)));
-    await this.#forget(this.#chats, known);
+  async forgetChats(jids: readonly string[]): Promise<void> {
+    const known = await Promise.all(jids.map((jid) => this.#identities.addressesOf(jid)));
+    await this.#forget(this.#chats, known.flat());
   }
 
   async learnGroups(groups: readonly Partial<GroupMetadata>[]): Promise<void> {
@@ -145,21 +150,21 @@ export class AddressBook {
   }
 
   /** @param whole whether nobody else is blocked */
-  async learnBlocked(line: Line, jids: readonly (string | undefined)[], whole: boolean): Promise<void> {
-    const people = await Promise.all(jids.map((jid) => phoneJid(line, jid)));
+  learnBlocked(jids: readonly (string | undefined)[], whole: boolean): void {
     if (whole) {
       this.#blocked.clear();
     }
-    for (const jid of people) {
+    for (const jid of jids) {
       if (jid !== undefined) {
-        this.#blocked.add(jid);
+        this.#blocked.add(bareJid(jid));
       }
     }
   }
 
-  async learnUnblocked(line: Line, jids: readonly string[]): Promise<void> {
-    for (const jid of jids) {
-      this.#blocked.delete((await phoneJid(line, jid)) ?? jid);
+  async learnUnblocked(jids: readonly string[]): Promise<void> {
+    const known = await Promise.all(jids.map((jid) => this.#identities.addressesOf(jid)));
+    for (const jid of known.flat()) {
+      this.#blocked.delete(jid);
     }
   }
 
@@ -169,6 +174,21 @@ export class AddressBook {
 
   async erase(): Promise<void> {
     await this.#redis.unlink(this.#people, this.#groups, this.#chats);
+  }
+
+  /** What was kept under a LID, with what is kept under the number since. */
+  async #joined<T extends object>(
+    kept: Readonly<Record<string, string>>,
+    schema: z.ZodType<T>,
+  ): Promise<ReadonlyMap<string, T>> {
+    const shown = await this.#identities.shownAll(Object.keys(kept));
+    const all = new Map<string, T>();
+    // LIDs first, so that what is newer goes over them.
+    for (const [jid, text] of Object.entries(kept).toSorted(([a], [b]) => +isLid(b) - +isLid(a))) {
+      const as = shown.get(jid) ?? jid;
+      all.set(as, { ...all.get(as), ...schema.parse(JSON.parse(text)) });
+    }
+    return all;
   }
 
   async #merge<T extends object>(

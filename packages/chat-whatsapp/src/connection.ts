@@ -13,7 +13,7 @@ import type { ConnectionState } from 'soundpost-contract/gateway-instances';
 import { z } from 'zod';
 import { disconnectReason } from './disconnect-reasons.ts';
 import type { BaileysLibrary, WhatsAppSocket } from './library.ts';
-import { pairingOf } from './pairing.ts';
+import { PairingOffer } from './pairing.ts';
 import { bareJid } from './phone-jid.ts';
 import type { ProtocolVersion } from './protocol-version.ts';
 import { isPaired, type SessionStore } from './session-store.ts';
@@ -52,7 +52,7 @@ interface ConnectionOptions {
   readonly acknowledged: (messageId: string) => void;
 }
 
-/** How long `connect` waits for a pairing code, ms. */
+/** How long `connect` waits until there is something to scan, ms. */
 const CONNECT_TIMEOUT_MS = 20_000;
 
 /** Baileys' errors are Boom errors; the code of the disconnect reason is their status. */
@@ -63,11 +63,10 @@ export class Connection {
   #state: ConnectionState = 'close';
   #auth: AuthenticationState | undefined;
   #line: Line | undefined;
-  #pairing: Pairing | undefined;
-  #pairingCount = 0;
-  #pairingNumber: string | undefined;
+  /** Until the connection is open. */
+  #pairing: PairingOffer | undefined;
   #attempt = 0;
-  /** Resolves when `connect` can return: open, failed, or a pairing code is ready. */
+  /** Resolves when `connect` can return: open, failed, or there is a picture to scan. */
   #shown = Promise.withResolvers<void>();
   /** Aborted to cancel a pending attempt. */
   #wanted = new AbortController();
@@ -90,7 +89,7 @@ export class Connection {
   }
 
   get pairing(): Pairing | undefined {
-    return this.#pairing;
+    return this.#pairing?.shown;
   }
 
   /** Throws not_connected; standby when another process has the lease. */
@@ -113,16 +112,17 @@ export class Connection {
 
   /**
    * Begins to connect, and resolves when the connection is open, can be paired, or has failed.
+   * Throws network_refused if WhatsApp gives no pairing code.
    * @param pairingNumber digits; asks for a code to be typed on the phone with this number
    */
   async connect(pairingNumber?: string): Promise<void> {
     if (this.#state === 'close') {
-      this.#pairingNumber = pairingNumber;
       await this.#begin();
-    } else if (this.#line !== undefined && this.#pairing !== undefined && pairingNumber !== undefined) {
-      await this.#requestCode(this.#line.socket, pairingNumber);
     }
     await within(CONNECT_TIMEOUT_MS, () => this.#shown.promise).catch(() => undefined);
+    if (pairingNumber !== undefined && this.#pairing?.shown !== undefined) {
+      await this.#pairing.requestCode(pairingNumber);
+    }
   }
 
   /** Unlinks the device from the account and deletes the session. */
@@ -148,7 +148,6 @@ export class Connection {
   async #begin(): Promise<void> {
     this.#wanted = new AbortController();
     this.#shown = Promise.withResolvers();
-    this.#pairingCount = 0;
     this.#attempt = 0;
     this.#enter('connecting');
     try {
@@ -179,6 +178,13 @@ export class Connection {
     const socket = library.makeWASocket({ ...config, ...(version && { version }), auth });
     const line: Line = { socket, library, version };
     this.#line = line;
+    this.#pairing = new PairingOffer({
+      ...{ socket, library, creds: auth.creds },
+      credsChanged: () => {
+        if (this.#line === line) void store.save(library, auth.creds);
+      },
+      changed: this.#options.pairingChanged,
+    });
     socket.ws.on('CB:ack,class:message', ({ attrs }) => {
       if (attrs.id !== undefined && attrs.error === undefined) {
         this.#options.acknowledged(attrs.id);
@@ -201,7 +207,8 @@ export class Connection {
       this.#options.received(line, others);
     }
     if (update?.qr !== undefined) {
-      this.#offerPairing(line, update.qr);
+      this.#pairing?.show(update.qr);
+      this.#shown.resolve();
     }
     if (update?.connection === 'open') {
       this.#attempt = 0;
@@ -215,34 +222,9 @@ export class Connection {
     }
   }
 
-  #offerPairing({ socket }: Line, code: string): void {
-    this.#pairingCount += 1;
-    const pairingCode = this.#pairing?.pairingCode ?? null;
-    this.#pairing = { ...pairingOf(code, this.#pairingCount), pairingCode };
-    const number = this.#pairingNumber;
-    const show = (): void => {
-      this.#shown.resolve();
-      if (this.#pairing !== undefined) this.#options.pairingChanged(this.#pairing);
-    };
-    if (number === undefined || this.#pairingCount > 1) {
-      show();
-      return;
-    }
-    void this.#requestCode(socket, number).finally(show);
-  }
-
-  async #requestCode(socket: WhatsAppSocket, number: string): Promise<void> {
-    try {
-      const pairingCode = await socket.requestPairingCode(number);
-      this.#pairing = this.#pairing && { ...this.#pairing, pairingCode };
-    } catch (error) {
-      this.#warn(error, 'WhatsApp gave no pairing code');
-    }
-  }
-
   async #ended({ library, version }: Line, code: number | undefined): Promise<void> {
     this.#line = undefined;
-    const wasOffered = this.#pairing !== undefined;
+    const wasOffered = this.#pairing?.shown !== undefined;
     this.#pairing = undefined;
     const reason = disconnectReason(code);
     const paired = this.#auth !== undefined && isPaired(this.#auth.creds);
@@ -287,7 +269,6 @@ export class Connection {
   #hangUp(): void {
     this.#line = undefined;
     this.#pairing = undefined;
-    this.#pairingNumber = undefined;
     this.#wanted.abort();
     this.#shown.resolve();
   }

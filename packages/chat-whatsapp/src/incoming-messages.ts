@@ -20,10 +20,12 @@ import type { Acknowledgements } from './acknowledgements.ts';
 import type { AddressBook } from './address-book.ts';
 import type { Line } from './connection.ts';
 import type { Groups } from './groups.ts';
+import type { Identities } from './identities.ts';
 import type { KeptMessages } from './kept-messages.ts';
 import type { BaileysLibrary } from './library.ts';
 import { fetchOptions } from './network-request.ts';
-import { bareJid, isGroupJid, isPersonJid, phoneJid } from './phone-jid.ts';
+import { isGroupJid, isPersonJid } from './phone-jid.ts';
+import type { Timers } from './timers.ts';
 
 interface IncomingOptions {
   readonly instanceId: string;
@@ -33,6 +35,8 @@ interface IncomingOptions {
   readonly acknowledgements: Acknowledgements;
   readonly book: AddressBook;
   readonly groups: Groups;
+  readonly identities: Identities;
+  readonly timers: Timers;
   readonly kept: KeptMessages;
   readonly outbound: Pick<Outbound, 'service'>;
   readonly workspaces: Pick<Workspaces, 'use'>;
@@ -50,10 +54,10 @@ export class IncomingMessages {
   }
 
   async arrived(line: Line, message: WAMessage, isHistory: boolean): Promise<void> {
-    const { instanceId, reports, kept, settings, workspaces } = this.#options;
+    const { instanceId, reports, kept, settings, workspaces, identities } = this.#options;
     const { key } = message;
     const seen = seenContent(line.library, message.message);
-    const chatJid = await phoneJid(line, key.remoteJid, key.remoteJidAlt);
+    const chatJid = await identities.shown(key.remoteJid, key.remoteJidAlt);
     // Channels, status updates and broadcasts are not chats.
     if (!key.id || seen === undefined || !chatJid || !(isPersonJid(chatJid) || isGroupJid(chatJid))) {
       return;
@@ -65,11 +69,15 @@ export class IncomingMessages {
       messageId: key.id,
       chatJid,
       isGroup: isGroupJid(chatJid),
-      ...(await this.#author(line, message, chatJid)),
+      ...(await this.#author(message, chatJid)),
       fromMe: key.fromMe ?? false,
       isHistory,
       timestampSeconds: Number(message.messageTimestamp ?? Math.floor(Date.now() / 1000)),
-      context: seen.context,
+      context: {
+        ...seen.context,
+        quoted: await this.#quoted(seen.context.quoted),
+        mentioned: [...(await identities.shownAll(seen.context.mentioned)).values()],
+      },
     };
     const notify = (content: IncomingContent): Promise<void> =>
       reports.messageArrived(instanceId, { ...report, content });
@@ -86,13 +94,33 @@ export class IncomingMessages {
     }
   }
 
+  async #quoted(quoted: MessageContext['quoted']): Promise<MessageContext['quoted']> {
+    const authorJid = await this.#options.identities.shown(quoted?.authorJid);
+    return quoted && { ...quoted, ...(authorJid !== undefined && { authorJid }) };
+  }
+
+  /** Learns whose address is whose, and the chat's timer. */
+  async learn(line: Line, { key, message, messageTimestamp }: WAMessage): Promise<void> {
+    const { identities, timers } = this.#options;
+    await identities.learn(line, [
+      [key.remoteJid, key.remoteJidAlt],
+      [key.participant, key.participantAlt],
+    ]);
+    const content = line.library.extractMessageContent(message);
+    const expiration = content ? infoOf(content)?.expiration : undefined;
+    // Without one the timer need not be off: many clients leave it out.
+    if (expiration && key.remoteJid && isPersonJid(key.remoteJid)) {
+      await timers.learn(key.remoteJid, expiration, Number(messageTimestamp ?? 0));
+    }
+  }
+
   /** Handles an update that carries new content; ignores all others. */
   async updated(line: Line, { key, update }: WAMessageUpdate): Promise<void> {
     const edited = line.library.extractMessageContent(update.message?.editedMessage?.message);
     const text = edited ? textOf(edited) : undefined;
-    const chatJid = await phoneJid(line, key.remoteJid, key.remoteJidAlt);
+    const chatJid = await this.#options.identities.shown(key.remoteJid, key.remoteJidAlt);
     if (text !== undefined && key.id && chatJid !== undefined) {
-      const authorJid = await this.#authorJid(line, key, chatJid);
+      const authorJid = await this.#authorJid(key, chatJid);
       await this.#options.reports.messageEdited(this.#options.instanceId, {
         messageId: key.id,
         authorJid,
@@ -114,19 +142,20 @@ export class IncomingMessages {
   }
 
   async #author(
-    line: Line,
     { key, pushName }: WAMessage,
     chatJid: string,
   ): Promise<{ authorJid: string; authorName: string }> {
-    const authorJid = await this.#authorJid(line, key, chatJid);
+    const authorJid = await this.#authorJid(key, chatJid);
     return { authorJid, authorName: pushName || (await this.#options.book.nameOf(authorJid)) };
   }
 
-  async #authorJid(line: Line, key: WAMessageKey, chatJid: string): Promise<string> {
+  async #authorJid(key: WAMessageKey, chatJid: string): Promise<string> {
+    const { ownJid, identities } = this.#options;
     if (key.fromMe) {
-      return this.#options.ownJid();
+      return ownJid();
     }
-    return (isGroupJid(chatJid) && (await phoneJid(line, key.participant, key.participantAlt))) || chatJid;
+    const { participant, participantAlt } = key;
+    return (isGroupJid(chatJid) && (await identities.shown(participant, participantAlt))) || chatJid;
   }
 }
 
@@ -221,7 +250,8 @@ function textOf(content: WAMessageContent): string | undefined {
     content.imageMessage?.caption ||
     content.videoMessage?.caption ||
     content.documentMessage?.caption ||
-    content.groupInviteMessage?.caption;
+    content.groupInviteMessage?.caption ||
+    chosenIn(content);
   if (written) {
     return written;
   }
@@ -229,18 +259,37 @@ function textOf(content: WAMessageContent): string | undefined {
   return kind === undefined ? undefined : labels[kind];
 }
 
+/** What somebody chose by a button or in a list. */
+function chosenIn(content: WAMessageContent): string | null | undefined {
+  const { buttonsResponseMessage, listResponseMessage, interactiveResponseMessage } = content;
+  return (
+    buttonsResponseMessage?.selectedDisplayText ||
+    buttonsResponseMessage?.selectedButtonId ||
+    listResponseMessage?.title ||
+    listResponseMessage?.singleSelectReply?.selectedRowId ||
+    content.templateButtonReplyMessage?.selectedDisplayText ||
+    content.templateButtonReplyMessage?.selectedId ||
+    interactiveResponseMessage?.body?.text ||
+    interactiveResponseMessage?.nativeFlowResponseMessage?.name
+  );
+}
+
 function contextOf(content: WAMessageContent): MessageContext {
-  const info = Object.values(content).map(contextInfoOf).find(Boolean);
+  const info = infoOf(content);
   const quotedId = info?.stanzaId;
   const quotedText = info?.quotedMessage ? textOf(info.quotedMessage) : undefined;
   return {
     quoted: quotedId
-      ? { id: quotedId, text: quotedText, ...(info.participant && { authorJid: bareJid(info.participant) }) }
+      ? { id: quotedId, text: quotedText, ...(info.participant && { authorJid: info.participant }) }
       : undefined,
-    mentioned: (info?.mentionedJid ?? []).map(bareJid),
+    mentioned: info?.mentionedJid ?? [],
     mentionsEveryOne: (info?.nonJidMentions ?? 0) > 0,
     linkPreview: false,
   };
+}
+
+function infoOf(content: WAMessageContent): WAContextInfo | undefined {
+  return Object.values(content).map(contextInfoOf).find(Boolean);
 }
 
 function contextInfoOf(part: unknown): WAContextInfo | undefined {

@@ -1,9 +1,15 @@
 /** Turns Baileys' events into the gateway's reports and address-book entries. */
-import type { BaileysEventMap, WAMessage, WAMessageKey } from 'baileys';
+import type {
+  Chat as BaileysChat,
+  Contact as BaileysContact,
+  BaileysEventMap,
+  WAMessage,
+  WAMessageKey,
+} from 'baileys';
 import { MessageStatus } from 'soundpost-contract/job';
 import type { Line, SocketEvents } from './connection.ts';
 import { IncomingMessages } from './incoming-messages.ts';
-import { phoneJid } from './phone-jid.ts';
+import { isGroupJid } from './phone-jid.ts';
 
 type IncomingOptions = ConstructorParameters<typeof IncomingMessages>[0];
 
@@ -39,22 +45,27 @@ export class Incoming {
   };
 
   readonly #ofOthers: Handlers = {
+    'messages.upsert': async (line, { messages }) => {
+      for (const message of messages) {
+        await this.#attempt(() => this.#arrivals.learn(line, message));
+      }
+    },
     'messages.update': async (line, updates) => {
       for (const { key, update } of updates) {
         await this.#status(line, key, update);
       }
     },
-    'message-receipt.update': async (line, receipts) => {
-      const { reports, instanceId, ownJid } = this.#options;
+    'message-receipt.update': async (_line, receipts) => {
+      const { reports, instanceId, ownJid, identities } = this.#options;
       for (const { key, receipt } of receipts) {
         // A receipt by the account itself: another device of it read somebody else's message.
-        const own = (await phoneJid(line, receipt.userJid)) === ownJid();
+        const own = (await identities.shown(receipt.userJid)) === ownJid();
         if (key.fromMe && key.id && !own) {
           await reports.statusChanged(instanceId, key.id, receipt.readTimestamp ? 'READ' : 'DELIVERY_ACK');
         }
       }
     },
-    'presence.update': (line, update) => this.#presence(line, update),
+    'presence.update': (_line, update) => this.#presence(update),
     call: async (line, calls) => {
       for (const call of calls) {
         await this.#call(line, call);
@@ -62,31 +73,36 @@ export class Incoming {
     },
     'group-participants.update': (line, change) => this.#participants(line, change),
     'messaging-history.set': async (line, { contacts, chats }) => {
-      await this.#options.book.learnPeople(line, contacts);
-      await this.#options.book.learnChats(line, chats);
+      await this.#learnPeople(line, contacts);
+      await this.#learnChats(line, chats);
     },
-    'contacts.upsert': (line, contacts) => this.#options.book.learnPeople(line, contacts),
-    'contacts.update': (line, contacts) => this.#options.book.learnPeople(line, contacts),
-    'chats.upsert': (line, chats) => this.#options.book.learnChats(line, chats),
-    'chats.update': (line, chats) => this.#options.book.learnChats(line, chats),
-    'chats.delete': (line, jids) => this.#options.book.forgetChats(line, jids),
-    'groups.upsert': async (_line, groups) => {
+    'contacts.upsert': (line, contacts) => this.#learnPeople(line, contacts),
+    'contacts.update': (line, contacts) => this.#learnPeople(line, contacts),
+    'chats.upsert': (line, chats) => this.#learnChats(line, chats),
+    'chats.update': async (line, chats) => {
+      await this.#learnChats(line, chats);
+      for (const { id, ephemeralExpiration } of chats) {
+        if (id && isGroupJid(id) && ephemeralExpiration !== undefined) {
+          await this.#options.groups.change(line, { id, ephemeralDuration: ephemeralExpiration ?? 0 });
+        }
+      }
+    },
+    'chats.delete': (_line, jids) => this.#options.book.forgetChats(jids),
+    'groups.upsert': async (line, groups) => {
+      await this.#options.groups.learn(line, groups);
+      await this.#options.book.learnGroups(groups);
+    },
+    'groups.update': async (line, groups) => {
       for (const group of groups) {
-        this.#options.groups.learn(group);
+        await this.#options.groups.change(line, group);
       }
       await this.#options.book.learnGroups(groups);
     },
-    'groups.update': async (_line, groups) => {
-      for (const { id } of groups) {
-        this.#options.groups.forget(id ?? '');
-      }
-      await this.#options.book.learnGroups(groups);
-    },
-    'blocklist.set': (line, { blocklist }) => this.#options.book.learnBlocked(line, blocklist, true),
-    'blocklist.update': (line, { blocklist, type }) =>
+    'blocklist.set': async (_line, { blocklist }) => this.#options.book.learnBlocked(blocklist, true),
+    'blocklist.update': async (_line, { blocklist, type }) =>
       type === 'add'
-        ? this.#options.book.learnBlocked(line, blocklist, false)
-        : this.#options.book.learnUnblocked(line, blocklist),
+        ? this.#options.book.learnBlocked(blocklist, false)
+        : this.#options.book.learnUnblocked(blocklist),
   };
 
   constructor(options: IncomingOptions) {
@@ -147,17 +163,41 @@ export class Incoming {
     }
   }
 
-  async #presence(line: Line, { id, presences }: BaileysEventMap['presence.update']): Promise<void> {
-    const { reports, instanceId } = this.#options;
-    const chatJid = (await phoneJid(line, id)) ?? id;
+  async #learnPeople(line: Line, contacts: readonly Partial<BaileysContact>[]): Promise<void> {
+    const { identities, book } = this.#options;
+    await identities.learn(
+      line,
+      contacts.map(({ id, phoneNumber, lid }) => [id, phoneNumber ?? lid]),
+    );
+    await book.learnPeople(contacts);
+  }
+
+  async #learnChats(line: Line, chats: readonly Partial<BaileysChat>[]): Promise<void> {
+    const { identities, book, timers } = this.#options;
+    await identities.learn(
+      line,
+      chats.map(({ id, pnJid, lidJid }) => [id, pnJid ?? lidJid]),
+    );
+    await book.learnChats(chats);
+    for (const { id, ephemeralExpiration, ephemeralSettingTimestamp } of chats) {
+      // Null: somebody has turned it off.
+      if (id && !isGroupJid(id) && ephemeralExpiration !== undefined) {
+        await timers.learn(id, ephemeralExpiration ?? 0, Number(ephemeralSettingTimestamp ?? 0));
+      }
+    }
+  }
+
+  async #presence({ id, presences }: BaileysEventMap['presence.update']): Promise<void> {
+    const { reports, instanceId, identities } = this.#options;
+    const chatJid = (await identities.shown(id)) ?? id;
     for (const [participant, { lastKnownPresence }] of Object.entries(presences)) {
-      const whoseJid = (await phoneJid(line, participant)) ?? participant;
+      const whoseJid = (await identities.shown(participant)) ?? participant;
       await reports.presenceChanged(instanceId, chatJid, lastKnownPresence, whoseJid);
     }
   }
 
   async #call(line: Line, call: BaileysEventMap['call'][number]): Promise<void> {
-    const { reports, instanceId } = this.#options;
+    const { reports, instanceId, identities } = this.#options;
     const status = callStatuses.find((word) => word === call.status);
     if (status === undefined) {
       return;
@@ -167,9 +207,10 @@ export class Incoming {
       this.#callers.delete(oldest);
     }
     this.#callers.set(call.id, call.from);
+    await identities.learn(line, [[call.from, call.callerPn]]);
     await reports.callChanged(instanceId, {
       callId: call.id,
-      fromJid: (await phoneJid(line, call.from, call.callerPn)) ?? call.from,
+      fromJid: (await identities.shown(call.from, call.callerPn)) ?? call.from,
       ...(call.isGroup && { chatJid: call.chatId, isGroup: true }),
       ...(call.offline && { isOffline: true }),
       isVideo: call.isVideo ?? false,
@@ -179,15 +220,19 @@ export class Incoming {
   }
 
   async #participants(line: Line, change: BaileysEventMap['group-participants.update']): Promise<void> {
-    const { reports, instanceId, book, groups, ownJid } = this.#options;
-    groups.forget(change.id);
+    const { reports, instanceId, book, groups, ownJid, identities } = this.#options;
+    await groups.rekey(line, change.id);
+    await identities.learn(line, [
+      [change.author, change.authorPn],
+      ...change.participants.map(({ id, phoneNumber, lid }) => [id, phoneNumber ?? lid] as const),
+    ]);
     // `modify` reports a changed phone number.
     if (change.action === 'modify') {
       return;
     }
-    const authorJid = await phoneJid(line, change.author, change.authorPn);
+    const authorJid = await identities.shown(change.author, change.authorPn);
     const participants = await Promise.all(
-      change.participants.map(async ({ id, phoneNumber }) => (await phoneJid(line, id, phoneNumber)) ?? id),
+      change.participants.map(async ({ id, phoneNumber }) => (await identities.shown(id, phoneNumber)) ?? id),
     );
     if (change.action === 'remove' && participants.includes(ownJid())) {
       await book.forgetGroup(change.id);

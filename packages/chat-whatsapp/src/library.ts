@@ -2,13 +2,14 @@
  * The package `baileys`, an unofficial WhatsApp client. It is an optional peer dependency, loaded
  * when the first instance of this kind needs it. Only this folder depends on it.
  */
-import type { BinaryNode, UserFacingSocketConfig, WASocket } from 'baileys';
+import type { AuthenticationCreds, BinaryNode, UserFacingSocketConfig, WASocket } from 'baileys';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 
 type SocketMethods =
   | 'end'
   | 'fetchBlocklist'
   | 'fetchPrivacySettings'
+  | 'generateMessageTag'
   | 'groupAcceptInvite'
   | 'groupFetchAllParticipating'
   | 'groupInviteCode'
@@ -21,15 +22,29 @@ type SocketMethods =
   | 'requestPairingCode'
   | 'sendMessage'
   | 'sendPresenceUpdate'
-  | 'updateBlockStatus';
+  | 'updateBlockStatus'
+  | 'waitForMessage';
+
+type Stanza =
+  /** The server's acknowledgement of a message; Baileys itself passes on only refusals. */
+  | 'CB:ack,class:message'
+  /** While pairing: the server no longer takes what the picture offers. */
+  | 'CB:notification,type:companion_reg_refresh';
 
 /** The methods used by this transport, so that a breaking change in Baileys fails the build. */
 export interface WhatsAppSocket extends Pick<WASocket, SocketMethods> {
   readonly ev: Pick<WASocket['ev'], 'process'>;
-  /** The server's acknowledgement of a message; Baileys itself passes on only refusals. */
-  readonly ws: { on(event: 'CB:ack,class:message', listener: (node: BinaryNode) => void): unknown };
+  /** Stanzas that Baileys passes on by no event of its own. */
+  readonly ws: { on(event: Stanza, listener: (node: BinaryNode) => void): unknown };
+  readonly authState: {
+    readonly creds: AuthenticationCreds;
+    readonly keys: Pick<WASocket['authState']['keys'], 'set' | 'transaction'>;
+  };
   readonly signalRepository: {
-    readonly lidMapping: Pick<WASocket['signalRepository']['lidMapping'], 'getPNForLID'>;
+    readonly lidMapping: Pick<
+      WASocket['signalRepository']['lidMapping'],
+      'getLIDForPN' | 'storeLIDPNMappings'
+    >;
   };
 }
 
@@ -40,7 +55,9 @@ export interface BaileysLibrary
     | 'downloadContentFromMessage'
     | 'extractMessageContent'
     | 'fetchLatestWaWebVersion'
+    | 'getBinaryNodeChild'
     | 'initAuthCreds'
+    | 'jidDecode'
     | 'proto'
   > {
   makeWASocket(config: UserFacingSocketConfig): WhatsAppSocket;

@@ -14,9 +14,12 @@ import type {
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { Acknowledgements } from './acknowledgements.ts';
 import type { Connection, Line } from './connection.ts';
+import type { Groups } from './groups.ts';
+import type { Identities } from './identities.ts';
 import type { KeptMessages } from './kept-messages.ts';
 import { asked } from './network-request.ts';
 import type { Recipients } from './recipients.ts';
+import type { Timers } from './timers.ts';
 
 interface OutgoingOptions {
   readonly instanceId: string;
@@ -24,6 +27,9 @@ interface OutgoingOptions {
   readonly acknowledgements: Acknowledgements;
   readonly kept: KeptMessages;
   readonly recipients: Recipients;
+  readonly identities: Identities;
+  readonly groups: Groups;
+  readonly timers: Timers;
   readonly log: Pick<MessageLog, 'find'>;
   readonly lease: Lease;
 }
@@ -55,7 +61,7 @@ export class Outgoing {
       waveform: Buffer.from(content.waveform, 'base64'),
       ...(mentions.length === 0 ? {} : { mentions }),
     };
-    await this.#send(line, chat, messageId, voice, signal, await this.#quotation(line, chat, context));
+    await this.#send(line, chat, messageId, voice, signal, context);
   }
 
   async text({ chat, messageId, text, context }: OutgoingText, signal: AbortSignal): Promise<void> {
@@ -63,8 +69,7 @@ export class Outgoing {
     const { mentioned = [], mentionsEveryOne = false } = context ?? {};
     const mentions = await this.#options.recipients.mentions(line, chat, mentioned, mentionsEveryOne);
     const content = { ...withoutPreview(text), ...(mentions.length === 0 ? {} : { mentions }) };
-    const quoted = context && (await this.#quotation(line, chat, context));
-    await this.#send(line, chat, messageId, content, signal, quoted);
+    await this.#send(line, chat, messageId, content, signal, context);
   }
 
   /** Throws not_editable. */
@@ -73,7 +78,8 @@ export class Outgoing {
       throw new GatewayError('not_editable', 'key.id: a voice message has no caption on WhatsApp');
     }
     using limit = deadline(SEND_TIMEOUT_MS);
-    const edit = { remoteJid: chat.jid, fromMe: true, id: key.id };
+    const remoteJid = await this.#options.identities.addressed(chat.jid);
+    const edit = { remoteJid, fromMe: true, id: key.id };
     await this.#send(
       this.#options.connection.line(),
       chat,
@@ -89,18 +95,25 @@ export class Outgoing {
     messageId: string,
     content: AnyMessageContent,
     signal: AbortSignal,
-    quoted?: WAMessage | undefined,
+    context?: MessageContext,
   ): Promise<void> {
-    const { acknowledgements, kept, lease } = this.#options;
+    const { acknowledgements, kept, lease, identities } = this.#options;
     if ((await kept.find(line.library, messageId)) !== undefined) {
       // The server accepted it in an attempt whose result was lost.
       return;
     }
+    const to = await identities.addressed(chat.jid);
+    const ephemeralExpiration = await this.#timer(line, chat);
+    const quoted = context && (await this.#quotation(line, chat, to, context));
     lease.assert();
     const accepted = acknowledgements.wait(messageId);
     const sending = asked(
       'take the message',
-      line.socket.sendMessage(chat.jid, content, { messageId, ...(quoted ? { quoted } : {}) }),
+      line.socket.sendMessage(to, content, {
+        messageId,
+        ...(quoted ? { quoted } : {}),
+        ...(ephemeralExpiration > 0 ? { ephemeralExpiration } : {}),
+      }),
     );
     try {
       const sent = await untilAborted(sending, signal);
@@ -113,25 +126,37 @@ export class Outgoing {
     }
   }
 
-  async #quotation(line: Line, chat: Chat, { quoted }: MessageContext): Promise<WAMessage | undefined> {
+  /** The chat's disappearing timer, s; 0: off. */
+  async #timer(line: Line, chat: Chat): Promise<number> {
+    const { groups, timers } = this.#options;
+    return chat.isGroup ? ((await groups.get(line, chat.jid)).ephemeralDuration ?? 0) : timers.of(chat.jid);
+  }
+
+  /** @param remoteJid the chat as WhatsApp gets it: under another one it would look like another chat */
+  async #quotation(
+    line: Line,
+    chat: Chat,
+    remoteJid: string,
+    { quoted }: MessageContext,
+  ): Promise<WAMessage | undefined> {
     if (quoted === undefined) {
       return undefined;
     }
-    const { kept, log, instanceId } = this.#options;
+    const { kept, log, instanceId, recipients } = this.#options;
     const { id, text } = quoted;
     const known = await kept.find(line.library, id);
     if (known) {
-      // It may be stored under another address of the person, which would look like another chat.
-      return { ...known, key: { ...known.key, remoteJid: chat.jid } };
+      return { ...known, key: { ...known.key, remoteJid } };
     }
     const logged = await log.find(instanceId, id);
-    const key = { remoteJid: chat.jid, fromMe: logged?.key.fromMe ?? false, id };
+    const key = { remoteJid, fromMe: logged?.key.fromMe ?? false, id };
     const message = { conversation: text ?? '' };
     if (!chat.isGroup || key.fromMe) {
       return { key, message };
     }
     // Phones find a quoted group message by its author; without one they name the group as author.
-    const participant = logged?.authorJid;
+    const author = logged?.authorJid;
+    const [participant] = author ? await recipients.mentions(line, chat, [author], false) : [];
     return participant === undefined ? undefined : { key: { ...key, participant }, message };
   }
 }

@@ -6,8 +6,9 @@ import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { AddressBook } from './address-book.ts';
 import type { Line } from './connection.ts';
 import { type Groups, groupJidOf } from './groups.ts';
+import type { Identities } from './identities.ts';
 import { asked } from './network-request.ts';
-import { bareJid, isGroupJid, LID_SUFFIX, personJid, phoneJid, suffixes, userOf } from './phone-jid.ts';
+import { bareJid, isGroupJid, LID_SUFFIX, personJid, suffixes, userOf } from './phone-jid.ts';
 
 // Numbers that WhatsApp knows in another form than people write. An account keeps the number it
 // was created with, so both forms exist after a numbering plan has changed. Each rule lists the
@@ -81,11 +82,13 @@ const REMEMBERED = 1000;
 export class Recipients {
   readonly #book: AddressBook;
   readonly #groups: Groups;
+  readonly #identities: Identities;
   readonly #known = new Map<string, string>();
 
-  constructor(book: AddressBook, groups: Groups) {
+  constructor(book: AddressBook, groups: Groups, identities: Identities) {
     this.#book = book;
     this.#groups = groups;
+    this.#identities = identities;
   }
 
   /** Throws unknown_recipient. */
@@ -110,7 +113,7 @@ export class Recipients {
     if (texts.length === 0 && !everyone) {
       return [];
     }
-    const { participants } = await this.#groups.get(line.socket, chat.jid);
+    const { participants } = await this.#groups.get(line, chat.jid);
     if (everyone) {
       return participants.map(({ id }) => id);
     }
@@ -130,7 +133,7 @@ export class Recipients {
       return jid;
     }
     try {
-      const metadata = await this.#groups.get(line.socket, jid);
+      const metadata = await this.#groups.get(line, jid);
       await this.#book.learnGroups([metadata]);
       return jid;
     } catch (error) {
@@ -142,9 +145,9 @@ export class Recipients {
   }
 
   async #person(line: Line, address: Address): Promise<string | undefined> {
-    if (address.suffix === LID_SUFFIX) {
-      const jid = await phoneJid(line, bareJid(address.text));
-      return jid?.endsWith(`@${LID_SUFFIX}`) ? undefined : jid;
+    if (address.suffix === LID_SUFFIX && address.digits !== '') {
+      // WhatsApp cannot be asked whether there is such a LID; it refuses the message otherwise.
+      return this.#identities.shown(`${address.digits}@${LID_SUFFIX}`);
     }
     if (address.digits === '' || !mayMean(address, 'person', suffixes)) {
       return undefined;
@@ -157,7 +160,7 @@ export class Recipients {
     const answers = (await asked('look the number up', line.socket.onWhatsApp(...forms))) ?? [];
     const accounts = new Map<string, string>();
     for (const { jid, exists } of answers) {
-      const phone = exists ? await phoneJid(line, jid) : undefined;
+      const phone = exists ? await this.#identities.shown(jid) : undefined;
       if (phone !== undefined) {
         accounts.set(userOf(phone), phone);
       }
@@ -166,6 +169,8 @@ export class Recipients {
     const found =
       forms.map((form) => accounts.get(form)).find((jid) => jid !== undefined) ?? [...accounts.values()][0];
     if (found !== undefined) {
+      // Asks WhatsApp if it is not known; Baileys keeps the answer, and sends go by it.
+      await line.socket.signalRepository.lidMapping.getLIDForPN(found).catch(() => undefined);
       this.#remember(address.digits, found);
     }
     return found;

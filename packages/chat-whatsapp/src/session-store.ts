@@ -56,6 +56,15 @@ export class SessionStore {
     return this.#saving;
   }
 
+  /**
+   * What Baileys' LID mapping holds: the LID of a number, and under `<LID>_reverse` the number;
+   * without servers, in the order of `names`.
+   */
+  async mapped(names: string[]): Promise<(string | undefined)[]> {
+    const texts = await this.#read(names.map((name) => keyField('lid-mapping', name)));
+    return texts.map((text) => (text === undefined ? undefined : String(JSON.parse(text))));
+  }
+
   async erase(): Promise<void> {
     await this.#saving;
     const { redis, lease } = this.#options;

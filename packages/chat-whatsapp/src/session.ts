@@ -21,16 +21,17 @@ import { PrivacySettings } from 'soundpost-contract/gateway-operations';
 import type { AddressBook } from './address-book.ts';
 import type { Connection } from './connection.ts';
 import { type Groups, groupJidOf } from './groups.ts';
+import type { Identities } from './identities.ts';
 import type { Incoming } from './incoming.ts';
 import { asked, groupMeanings } from './network-request.ts';
 import type { Outgoing } from './outgoing.ts';
-import { phoneJid } from './phone-jid.ts';
 import type { Recipients } from './recipients.ts';
 
 interface SessionParts {
   readonly connection: Connection;
   readonly book: AddressBook;
   readonly groups: Groups;
+  readonly identities: Identities;
   readonly recipients: Recipients;
   readonly outgoing: Outgoing;
   readonly incoming: Incoming;
@@ -53,8 +54,20 @@ const INVITE_BASE = 'https://chat.whatsapp.com/';
 const badCode = ['group_not_found', 'inviteCode: the code is not, or no longer, valid'] as const;
 const inviteMeanings = { 400: badCode, 401: badCode, 404: badCode, 406: badCode, 410: badCode };
 
+/** Baileys: WhatsApp needs both addresses of a person to block one. */
+const blockMeanings = {
+  400: ['network_refused', 'number: WhatsApp blocks only people whose phone number is known'],
+} as const;
+
+/** Phones show a presence for about 20 s. */
+const RENEW_PRESENCE_MS = 10_000;
+/** The longest delay, after which the gateway shows `paused` (decisions B). */
+const PRESENCE_MS = 60_000;
+
 export class WhatsAppSession implements Session {
   readonly #parts: SessionParts;
+  /** By chat. */
+  readonly #renewals = new Map<string, NodeJS.Timeout>();
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
@@ -106,11 +119,39 @@ export class WhatsAppSession implements Session {
   }
 
   async showPresence(chat: Chat, presence: Presence): Promise<void> {
-    const { socket } = this.#parts.connection.line();
+    clearInterval(this.#renewals.get(chat.jid));
+    this.#renewals.delete(chat.jid);
+    await this.#show(chat, presence);
+    if (presence === 'composing' || presence === 'recording') {
+      this.#renew(chat, presence);
+    }
+  }
+
+  async #show(chat: Chat, presence: Presence): Promise<void> {
+    const { connection, identities } = this.#parts;
+    const { socket } = connection.line();
     // `available` and `unavailable` go to everybody, not to one chat.
-    const whole = presence === 'available' || presence === 'unavailable';
-    const shown = whole ? socket.sendPresenceUpdate(presence) : socket.sendPresenceUpdate(presence, chat.jid);
-    await asked('show a presence', shown);
+    const isForAll = presence === 'available' || presence === 'unavailable';
+    const to = isForAll ? undefined : await identities.addressed(chat.jid);
+    await asked('show a presence', socket.sendPresenceUpdate(presence, to));
+  }
+
+  /** Until another presence follows, or for {@link PRESENCE_MS}. */
+  #renew(chat: Chat, presence: Presence): void {
+    const untilMs = performance.now() + PRESENCE_MS;
+    clearInterval(this.#renewals.get(chat.jid));
+    const timer = setInterval(() => {
+      if (performance.now() < untilMs) {
+        this.#show(chat, presence).catch(() => clearInterval(timer));
+      } else {
+        clearInterval(timer);
+      }
+    }, RENEW_PRESENCE_MS);
+    this.#renewals.set(chat.jid, timer.unref());
+  }
+
+  addressesOf(jid: string): Promise<string[]> {
+    return this.#parts.identities.addressesOf(jid);
   }
 
   contacts(): Promise<Contact[]> {
@@ -123,13 +164,14 @@ export class WhatsAppSession implements Session {
 
   async participants(group: Address): Promise<Participant[]> {
     const line = this.#parts.connection.line();
-    const { participants } = await this.#parts.groups.get(line.socket, groupJidOf(group));
-    return Promise.all(
-      participants.map(async ({ id, phoneNumber, admin }) => {
-        const jid = (await phoneJid(line, id, phoneNumber)) ?? id;
-        return { jid, name: await this.#parts.book.nameOf(jid), admin: admin ?? null };
-      }),
-    );
+    const { groups, identities, book } = this.#parts;
+    const { participants } = await groups.get(line, groupJidOf(group));
+    const people = new Map<string, Participant>();
+    for (const { id, phoneNumber, admin } of participants) {
+      const jid = (await identities.shown(id, phoneNumber)) ?? id;
+      people.set(jid, { jid, name: await book.nameOf(jid), admin: admin ?? null });
+    }
+    return [...people.values()];
   }
 
   async inviteCode(group: Address): Promise<{ inviteUrl: string; inviteCode: string }> {
@@ -156,14 +198,14 @@ export class WhatsAppSession implements Session {
   }
 
   async setBlocked(chat: Chat, blocked: boolean): Promise<void> {
-    const line = this.#parts.connection.line();
+    const { connection, book } = this.#parts;
+    const { socket } = connection.line();
     await asked(
       'change who is blocked',
-      line.socket.updateBlockStatus(chat.jid, blocked ? 'block' : 'unblock'),
+      socket.updateBlockStatus(chat.jid, blocked ? 'block' : 'unblock'),
+      blockMeanings,
     );
-    await (blocked
-      ? this.#parts.book.learnBlocked(line, [chat.jid], false)
-      : this.#parts.book.learnUnblocked(line, [chat.jid]));
+    await (blocked ? book.learnBlocked([chat.jid], false) : book.learnUnblocked([chat.jid]));
   }
 
   async privacySettings(): Promise<PrivacySettings> {

@@ -18,6 +18,7 @@ import { Acknowledgements } from './acknowledgements.ts';
 import { AddressBook } from './address-book.ts';
 import { Connection } from './connection.ts';
 import { Groups } from './groups.ts';
+import { Identities } from './identities.ts';
 import { Incoming } from './incoming.ts';
 import { KeptMessages } from './kept-messages.ts';
 import { type BaileysLibrary, loadBaileys, missingLibrary } from './library.ts';
@@ -28,6 +29,7 @@ import { ProtocolVersion } from './protocol-version.ts';
 import { Recipients } from './recipients.ts';
 import { WhatsAppSession } from './session.ts';
 import { SessionStore } from './session-store.ts';
+import { Timers } from './timers.ts';
 
 interface WhatsAppOptions {
   readonly redis: Redis;
@@ -112,11 +114,13 @@ function compose(
   const { redis, outbound, sealer, workspaces, lease, log, logger } = options;
   const instanceId = instance.id;
   let settings: InstanceSettings = instance.settings;
-  const book = new AddressBook(redis, instanceId);
-  const groups = new Groups();
+  const store = new SessionStore({ redis, sealer, instanceId, lease, logger });
+  const identities = new Identities(store);
+  const book = new AddressBook(redis, identities, instanceId);
+  const timers = new Timers(redis, identities, instanceId);
+  const groups = new Groups(identities);
   const acknowledgements = new Acknowledgements();
   const kept = new KeptMessages({ redis, sealer, instanceId });
-  const store = new SessionStore({ redis, sealer, instanceId, lease, logger });
   const warn = (error: unknown, message: string): void => logger.warn({ err: error, instanceId }, message);
   const connection: Connection = new Connection({
     instanceId,
@@ -126,7 +130,11 @@ function compose(
     store,
     logger,
     version,
-    socketConfig: socketConfig(options, instanceId, { settings: () => settings, groups, kept }),
+    socketConfig: socketConfig(options, instanceId, {
+      settings: () => settings,
+      group: (jid) => groups.get(connection.line(), jid),
+      kept,
+    }),
     retryDelayMs: options.retryDelayMs ?? retryDelayMs,
     stateChanged: (state, reason, code) => {
       if (state === 'open') {
@@ -162,24 +170,28 @@ function compose(
     acknowledgements,
     book,
     groups,
+    identities,
+    timers,
     kept,
     outbound,
     workspaces,
     logger,
   });
-  const recipients = new Recipients(book, groups);
+  const recipients = new Recipients(book, groups, identities);
   const session = new WhatsAppSession({
     connection,
     book,
     groups,
+    identities,
     recipients,
     outgoing: new Outgoing({
-      ...{ instanceId, connection, acknowledgements, kept, recipients, log, lease },
+      ...{ instanceId, connection, acknowledgements, kept, recipients, identities },
+      ...{ groups, timers, log, lease },
     }),
     incoming,
     forget: async () => {
       await incoming.settled();
-      await Promise.all([book.erase(), kept.erase()]);
+      await Promise.all([book.erase(), kept.erase(), timers.erase()]);
     },
     settingsChanged: (changed) => {
       settings = changed;
@@ -192,7 +204,11 @@ function compose(
 function socketConfig(
   { outbound, logger }: WhatsAppOptions,
   instanceId: string,
-  of: { readonly settings: () => InstanceSettings; readonly groups: Groups; readonly kept: KeptMessages },
+  of: {
+    readonly settings: () => InstanceSettings;
+    readonly group: (jid: string) => ReturnType<Groups['get']>;
+    readonly kept: KeptMessages;
+  },
 ): ConstructorParameters<typeof Connection>[0]['socketConfig'] {
   return async (library) => {
     const { alwaysOnline, syncFullHistory } = of.settings();
@@ -209,7 +225,8 @@ function socketConfig(
       shouldIgnoreJid: (jid) => !isPersonJid(jid) && !isGroupJid(jid),
       getMessage: async ({ id }) =>
         id ? ((await of.kept.find(library, id))?.message ?? undefined) : undefined,
-      cachedGroupMetadata: async (jid) => of.groups.known(jid),
+      // Where nothing is known it queries: what Baileys queried itself, nobody would remember.
+      cachedGroupMetadata: of.group,
     };
   };
 }
@@ -222,8 +239,9 @@ async function refresh(connection: Connection, groups: Groups, book: AddressBook
     line.socket.groupFetchAllParticipating(),
     line.socket.fetchBlocklist(),
   ]);
+  await groups.learn(line, Object.values(all));
   await book.replaceGroups(Object.values(all));
-  await book.learnBlocked(line, blocked, true);
+  book.learnBlocked(blocked, true);
 }
 
 /** Jitter keeps many instances from reconnecting at the same moment. */

@@ -142,6 +142,11 @@ export interface Session {
   pairing?(): Pairing | undefined;
   /** Finds the recipient. Throws unknown_recipient. @param field named in the error. */
   resolve(address: Address, field: string): Promise<Chat>;
+  /**
+   * All JIDs of the person with this one, the one under which they are listed first, on networks
+   * where somebody has several. Default: this one alone.
+   */
+  addressesOf?(jid: string): Promise<readonly string[]>;
   /** Resolves when the network accepted the message. Repeating a messageId changes nothing. */
   sendVoice(message: OutgoingVoice, signal: AbortSignal): Promise<void>;
   sendText?(message: OutgoingText, signal: AbortSignal): Promise<void>;

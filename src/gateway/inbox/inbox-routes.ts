@@ -15,7 +15,7 @@ import {
 } from 'soundpost-contract/inbox';
 import { newRouter } from 'soundpost-kit/http/routes';
 import { filesIn, staticFiles } from 'soundpost-kit/http/static-files';
-import { listChats } from '../chat-records.ts';
+import { listChats, messagesOf } from '../chat-records.ts';
 import type { EventReader } from '../event-reader.ts';
 import { unauthorized } from '../middleware/access.ts';
 import { jsonBodyUpTo } from '../middleware/error-answer.ts';
@@ -66,7 +66,9 @@ export function inboxRoutes(services: GatewayServices): Router {
 
   router.get('/instances/:instance/chats/:jid/messages', async (request, response) => {
     const instance = await viewers.instance(request);
-    response.json(await listMessages(instance, request.params.jid, log));
+    const session = await sessions.of(instance);
+    const messages = await messagesOf(instance, session, request.params.jid, PAGE_MESSAGES, log);
+    response.json(messages.map(messageView));
   });
 
   router.get('/instances/:instance/chats', async (request, response) => {
@@ -88,16 +90,10 @@ async function chatViews(instance: Instance, session: Session, log: MessageLog):
   const chats = await listChats(instance, session, log);
   return Promise.all(
     chats.map(async (chat) => {
-      const [last] = await log.messages(instance.id, chat.jid, 1);
+      const [last] = await messagesOf(instance, session, chat.jid, 1, log);
       return { ...chat, lastMessage: last === undefined ? null : messageView(last) };
     }),
   );
-}
-
-/** Oldest first. */
-async function listMessages(instance: Instance, chatJid: string, log: MessageLog): Promise<InboxMessage[]> {
-  const messages = await log.messages(instance.id, chatJid, PAGE_MESSAGES);
-  return messages.map(messageView);
 }
 
 function messageView({

@@ -61,7 +61,7 @@ function findRoutes({ sessions, log }: GatewayServices): Route[] {
           isSaved: contact.isSaved,
           blocked: contact.blocked,
         }));
-        return found(contacts, body);
+        return found(contacts, await listed(session, body));
       },
     }),
     route({
@@ -81,10 +81,27 @@ function findRoutes({ sessions, log }: GatewayServices): Route[] {
         const session = await sessions.connected(instance);
         // Public clients pass a message id here, for the chat that contains it.
         const holder = body.where?.id ? await log.find(instance.id, body.where.id) : undefined;
-        return found(await chatRecords(instance, session, log), body, holder?.key.remoteJid);
+        const [records, wanted, meant] = await Promise.all([
+          chatRecords(instance, session, log),
+          listed(session, body),
+          holder && session.addressesOf?.(holder.key.remoteJid),
+        ]);
+        return found(records, wanted, meant?.[0] ?? holder?.key.remoteJid);
       },
     }),
   ];
+}
+
+/** Names people by the JID under which they are listed. */
+async function listed(
+  session: Session,
+  request: z.output<typeof FindChatsRequest>,
+): Promise<z.output<typeof FindChatsRequest>> {
+  const asListed = async (jid: string | null | undefined): Promise<string | undefined> =>
+    jid?.includes('@') ? ((await session.addressesOf?.(jid))?.[0] ?? jid) : (jid ?? undefined);
+  const { id, remoteJid } = request.where ?? {};
+  const where = { ...request.where, id: await asListed(id), remoteJid: await asListed(remoteJid) };
+  return { ...request, where };
 }
 
 /** @param alsoMeant another JID that `where.id` refers to */
@@ -219,7 +236,8 @@ function updateMessage({ sessions, log, answersAsPublic }: GatewayServices): Rou
       }
       const chat = await session.resolve(parseAddress(number, 'number'), 'number');
       const logged = await log.find(instance.id, key.id);
-      if (logged === undefined || !logged.settled || logged.key.remoteJid !== chat.jid) {
+      const addresses = (await session.addressesOf?.(chat.jid)) ?? [chat.jid];
+      if (!logged?.settled || !addresses.includes(logged.key.remoteJid)) {
         throw new GatewayError('message_not_found', 'key.id: the chat holds no message with this id');
       }
       if (!logged.key.fromMe || key.fromMe === false) {

@@ -1,9 +1,11 @@
+import type { Session } from 'soundpost-chat/transport';
 import type { disconnectReason } from 'soundpost-chat-whatsapp/disconnect-reasons';
 import { disconnectReasons } from 'soundpost-chat-whatsapp/disconnect-reasons';
 import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { adasChat, OWN_NUMBER, type Setting, startSetting, useSettings } from './whatsapp-fixture.ts';
 
+const error429 = { tag: 'error', attrs: { code: '429', text: 'rate-overlimit' } };
 const PNG_SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
 useSettings();
@@ -29,7 +31,7 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
       await session.connect();
       const first = session.pairing();
       expect(first).toMatchObject({ pairingCode: null, count: 1 });
-      expect(first?.code).toMatch(/^2@/);
+      expect(first?.code).toMatch(/#2@/);
       const [head, base64 = ''] = first?.base64.split(',') ?? [];
       expect(head).toBe('data:image/png;base64');
       expect(Buffer.from(base64, 'base64').subarray(0, 8)).toEqual(PNG_SIGNATURE);
@@ -71,15 +73,85 @@ describe('the connection of the WhatsApp transport, against a typed fake socket'
       expect(session.pairing()).toMatchObject({ pairingCode: 'ABCD1234', count: 1 });
     });
 
-    it('shows the picture also when WhatsApp gives no code', async () => {
+    it('asks once for one number, however often somebody connects with it', async () => {
       const session = await setting.session();
-      const connected = session.connect(OWN_NUMBER);
-      const socket = await setting.network.nextSocket();
-      socket.requestPairingCode = async () => {
-        throw new Error('not now');
-      };
-      await connected;
-      expect(session.pairing()).toMatchObject({ pairingCode: null, count: 1 });
+      await session.connect(OWN_NUMBER);
+      await Promise.all([session.connect(OWN_NUMBER), session.connect(OWN_NUMBER)]);
+      expect(setting.network.socket.callsOf('requestPairingCode')).toHaveLength(1);
+    });
+
+    it.each([
+      ['refuses it', { attrs: { type: 'error' }, content: [error429] }, '429 rate-overlimit'],
+      ['does not answer', undefined, 'no answer'],
+    ])(
+      'gives out no code if the server %s, but the picture, and asks again later',
+      async (_, answer, why) => {
+        const session = await setting.session();
+        setting.network.pairingAnswer = answer;
+        await expect(session.connect(OWN_NUMBER)).rejects.toMatchObject({
+          code: 'network_refused',
+          messages: [
+            expect.stringContaining(`number: WhatsApp gave no pairing code for this number (${why})`),
+          ],
+        });
+        await session.connect();
+        expect(session.pairing()).toMatchObject({ pairingCode: null, count: 1 });
+        setting.network.pairingAnswer = { attrs: { type: 'result' } };
+        await session.connect(OWN_NUMBER);
+        expect(session.pairing()).toMatchObject({ pairingCode: 'ABCD1234' });
+      },
+    );
+
+    describe('when WhatsApp retires the secret of the picture', () => {
+      const secretOf = (session: Session): string | undefined => session.pairing?.()?.code.split(',').at(-2);
+      const refOf = (session: Session): string | undefined => session.pairing?.()?.code.split(',')[0];
+
+      it('shows the same ref with a new secret, each time, and Baileys’ next pictures too', async () => {
+        const session = await setting.session();
+        await session.connect();
+        const { socket } = setting.network;
+        const secrets = [secretOf(session)];
+        const ref = refOf(session);
+        socket.retirePicture();
+        secrets.push(secretOf(session));
+        socket.retirePicture();
+        secrets.push(secretOf(session));
+        expect(new Set(secrets).size).toBe(3);
+        expect(refOf(session)).toBe(ref);
+        socket.showQr();
+        expect(refOf(session)).not.toBe(ref);
+        expect(secretOf(session)).toBe(secrets[2]);
+        expect(session.pairing()?.count).toBe(4);
+        // By this one Baileys checks what the phone signs.
+        expect(socket.config.auth.creds.advSecretKey).toBe(secrets[2]);
+      });
+
+      it('before the first picture is shown, that one has the new secret', async () => {
+        const session = await setting.session();
+        const connected = session.connect();
+        const socket = await setting.network.nextSocket();
+        const { advSecretKey } = socket.config.auth.creds;
+        socket.retirePicture();
+        await connected;
+        expect(secretOf(session)).not.toBe(advSecretKey);
+        expect(secretOf(session)).toBe(socket.config.auth.creds.advSecretKey);
+      });
+
+      it('after the phone has scanned one or taken a code, keeps what both know', async () => {
+        const session = await setting.session();
+        await session.connect();
+        const { socket } = setting.network;
+        // As Baileys sets it when a code was typed.
+        socket.config.auth.creds.advSecretKey = 'agreed';
+        socket.retirePicture();
+        expect(socket.config.auth.creds.advSecretKey).toBe('agreed');
+        socket.scan(OWN_NUMBER);
+        await until('the session is open', () => session.state() === 'open');
+        const { creds } = setting.network.socket.config.auth;
+        setting.network.socket.retirePicture();
+        expect(creds.advSecretKey).toBe('agreed');
+        expect(session.pairing()).toBeUndefined();
+      });
     });
 
     it('connects again as the new device, at once, and is open', async () => {

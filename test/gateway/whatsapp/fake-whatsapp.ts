@@ -50,7 +50,10 @@ export class FakeWhatsApp {
   readonly people = new Map<string, FakePerson>();
   readonly groups = new Map<string, GroupMetadata>();
   readonly inviteCodes = new Map<string, string>();
+  /** Whose LID the server tells to who asks: by JID. */
   readonly lids = new Map<string, string>();
+  /** How the server answers the request for a pairing code; undefined: not at all. */
+  pairingAnswer: Pick<BinaryNode, 'attrs' | 'content'> | undefined = { attrs: { type: 'result' } };
   readonly blocked = new Set<string>();
   readonly sent: Sent[] = [];
   readonly media = new Map<string, Buffer>();
@@ -80,6 +83,8 @@ export class FakeWhatsApp {
   readonly library: BaileysLibrary = {
     BufferJSON: baileys.BufferJSON,
     extractMessageContent: baileys.extractMessageContent,
+    getBinaryNodeChild: baileys.getBinaryNodeChild,
+    jidDecode: baileys.jidDecode,
     initAuthCreds: baileys.initAuthCreds,
     proto: baileys.proto,
     fetchLatestWaWebVersion: async () => ({
@@ -167,13 +172,16 @@ export class FakeSocket implements WhatsAppSocket {
   readonly calls: Call[] = [];
   readonly config: UserFacingSocketConfig;
   ended = false;
+  readonly #secret: string;
   readonly #network: FakeWhatsApp;
   readonly #handlers: ((events: SocketEvents) => void | Promise<void>)[] = [];
-  readonly #acknowledged: ((node: BinaryNode) => void)[] = [];
+  readonly #listeners: (readonly [event: string, listener: (node: BinaryNode) => void])[] = [];
+  #tags = 0;
 
   constructor(network: FakeWhatsApp, config: UserFacingSocketConfig) {
     this.#network = network;
     this.config = config;
+    this.#secret = config.auth.creds.advSecretKey;
     void this.#greet();
   }
 
@@ -185,12 +193,51 @@ export class FakeSocket implements WhatsAppSocket {
   };
 
   readonly ws: WhatsAppSocket['ws'] = {
-    on: (_event, listener) => this.#acknowledged.push(listener),
+    on: (event, listener) => this.#listeners.push([event, listener]),
   };
 
+  /** Baileys keeps pairs in the session's keys, and asks the server for a LID that it has not. */
   readonly signalRepository: WhatsAppSocket['signalRepository'] = {
-    lidMapping: { getPNForLID: async (lid) => this.#network.lids.get(lid) ?? null },
+    lidMapping: {
+      getLIDForPN: async (pn) => {
+        const user = pn.split('@')[0] ?? '';
+        const { [user]: kept } = await this.config.auth.keys.get('lid-mapping', [user]);
+        const lid = kept === undefined ? this.#network.lids.get(pn) : `${kept}@lid`;
+        if (lid !== undefined) await this.signalRepository.lidMapping.storeLIDPNMappings([{ lid, pn }]);
+        return lid ?? null;
+      },
+      storeLIDPNMappings: async (pairs) => {
+        const users = pairs.map(({ lid, pn }) => [lid.split('@')[0] ?? '', pn.split('@')[0] ?? ''] as const);
+        await this.config.auth.keys.set({
+          'lid-mapping': Object.fromEntries(
+            users.flatMap(([lid, pn]) => [
+              [pn, lid],
+              [`${lid}_reverse`, pn],
+            ]),
+          ),
+        });
+      },
+    },
   };
+
+  get authState(): WhatsAppSocket['authState'] {
+    const { creds, keys } = this.config.auth;
+    return { creds, keys: { set: (data) => keys.set(data), transaction: (work) => work() } };
+  }
+
+  generateMessageTag(): string {
+    this.#tags += 1;
+    return `1.2-${this.#tags}`;
+  }
+
+  async waitForMessage<Node>(id: string): Promise<Node | undefined> {
+    const expected = `1.2-${this.#tags + 1}`;
+    if (id !== expected) {
+      throw new Error(`nothing is sent under ${id}, the next is ${expected}`);
+    }
+    const answer = this.#network.pairingAnswer;
+    return answer && ({ tag: 'iq', ...answer } as Node);
+  }
 
   get #ownJid(): string {
     return this.config.auth.creds.me?.id ?? '';
@@ -210,7 +257,11 @@ export class FakeSocket implements WhatsAppSocket {
     this.emit({ 'connection.update': { connection: 'open' } });
   }
 
-  showQr(code = `2@${randomBytes(24).toString('base64')}`): string {
+  /** As Baileys makes it: the secret in it is that of when it connected. */
+  showQr(ref = `2@${randomBytes(24).toString('base64')}`): string {
+    const keys = [this.config.auth.creds.noiseKey, this.config.auth.creds.signedIdentityKey];
+    const parts = [ref, ...keys.map((key) => Buffer.from(key.public).toString('base64'))];
+    const code = `https://wa.me/settings/linked_devices#${[...parts, this.#secret, '1'].join(',')}`;
     this.emit({ 'connection.update': { qr: code } });
     return code;
   }
@@ -259,8 +310,19 @@ export class FakeSocket implements WhatsAppSocket {
   }
 
   acknowledge(id: string, error?: string): void {
-    for (const listener of this.#acknowledged) {
-      listener({ tag: 'ack', attrs: { class: 'message', id, ...(error === undefined ? {} : { error }) } });
+    const attrs = { class: 'message', id, ...(error === undefined ? {} : { error }) };
+    this.#stanza('CB:ack,class:message', { tag: 'ack', attrs });
+  }
+
+  /** The server retires what the picture offers. */
+  retirePicture(): void {
+    const attrs = { type: 'companion_reg_refresh' };
+    this.#stanza('CB:notification,type:companion_reg_refresh', { tag: 'notification', attrs });
+  }
+
+  #stanza(event: string, node: BinaryNode): void {
+    for (const [name, listener] of this.#listeners) {
+      if (name === event) listener(node);
     }
   }
 
@@ -350,6 +412,7 @@ export class FakeSocket implements WhatsAppSocket {
 
   async requestPairingCode(number: string): Promise<string> {
     this.#record('requestPairingCode', number);
+    this.generateMessageTag();
     this.emit({ 'creds.update': { me: { id: personJid(number), name: '~' }, pairingCode: 'ABCD1234' } });
     return 'ABCD1234';
   }

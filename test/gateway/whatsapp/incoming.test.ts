@@ -38,6 +38,8 @@ const textFrom = (key: Partial<WAMessage['key']>, message: WAMessage['message'])
 };
 const arrive = (...messages: WAMessage[]): void =>
   setting.network.socket.emit({ 'messages.upsert': { type: 'notify', messages } });
+const learn = (lid: string, pn: string) =>
+  setting.network.socket.signalRepository.lidMapping.storeLIDPNMappings([{ lid, pn }]);
 const messages = async (expected: number) =>
   until(
     `${expected} messages`,
@@ -90,13 +92,23 @@ describe('what the WhatsApp transport reports, against a typed fake socket', () 
       ['a picture without', { imageMessage: {} }, '[image]'],
       ['a place', { locationMessage: {} }, '[location]'],
       ['a poll', { pollCreationMessageV3: { name: 'which?' } }, '[poll]'],
+      ['a button that was pressed', { buttonsResponseMessage: { selectedDisplayText: 'Yes' } }, 'Yes'],
+      ['a button without words', { buttonsResponseMessage: { selectedButtonId: 'yes' } }, 'yes'],
+      ['a row of a list', { listResponseMessage: { title: 'Tuesday' } }, 'Tuesday'],
+      [
+        'a row without words',
+        { listResponseMessage: { singleSelectReply: { selectedRowId: 'tue' } } },
+        'tue',
+      ],
+      ['a button of a template', { templateButtonReplyMessage: { selectedDisplayText: 'Stop' } }, 'Stop'],
+      ['an interactive reply', { interactiveResponseMessage: { body: { text: 'Book it' } } }, 'Book it'],
     ])('%s is shown as text', async (_, content, text) => {
       arrive(textFrom({}, content));
       expect((await messages(1))[0]?.content).toEqual({ kind: 'text', text });
     });
 
     it('of a group have their author, by phone number', async () => {
-      setting.network.lids.set('7788@lid', hedy.jid);
+      await learn('7788@lid', hedy.jid);
       arrive(
         textFrom(
           { remoteJid: groupJid, participant: '5566@lid', participantAlt: ada.jid },
@@ -107,6 +119,18 @@ describe('what the WhatsApp transport reports, against a typed fake socket', () 
       const [one, two] = await messages(2);
       expect(one).toMatchObject({ chatJid: groupJid, isGroup: true, authorJid: ada.jid });
       expect(two).toMatchObject({ chatJid: groupJid, isGroup: true, authorJid: hedy.jid });
+    });
+
+    it('of a person whose number is not known come from the LID', async () => {
+      arrive(textFrom({ remoteJid: '5566@lid' }, { conversation: 'hello' }));
+      expect((await messages(1))[0]).toMatchObject({ chatJid: '5566@lid', authorJid: '5566@lid' });
+    });
+
+    it('mention people by number, too', async () => {
+      await learn('5566@lid', ada.jid);
+      const contextInfo = { mentionedJid: ['5566@lid', '7788@lid'] };
+      arrive(textFrom({}, { extendedTextMessage: { text: 'hello', contextInfo } }));
+      expect((await messages(1))[0]?.context.mentioned).toEqual([ada.jid, '7788@lid']);
     });
 
     it('of a person whom WhatsApp writes by a number of its own come from the phone number', async () => {
@@ -357,7 +381,7 @@ describe('what the WhatsApp transport reports, against a typed fake socket', () 
   });
 
   it('presences', async () => {
-    setting.network.lids.set('5566@lid', ada.jid);
+    await learn('5566@lid', ada.jid);
     setting.network.socket.emit({
       'presence.update': { id: '5566@lid', presences: { '5566@lid': { lastKnownPresence: 'composing' } } },
     });

@@ -5,9 +5,10 @@ import { buffer } from 'node:stream/consumers';
 import * as baileys from 'baileys';
 import { parseAddress } from 'soundpost-chat/address';
 import type { Chat } from 'soundpost-chat/transport';
+import type { SocketEvents } from 'soundpost-chat-whatsapp/connection';
 import type { WhatsAppSession } from 'soundpost-chat-whatsapp/session';
 import { until } from 'soundpost-testing/until';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { makeFolder, run } from '../gateway-fixture.ts';
 import { personJid, refusal } from './fake-whatsapp.ts';
 import {
@@ -53,6 +54,8 @@ beforeEach(async () => {
 });
 afterEach(() => setting.close());
 
+const learn = (lid: string, pn: string) =>
+  setting.network.socket.signalRepository.lidMapping.storeLIDPNMappings([{ lid, pn }]);
 const address = (text: string) => parseAddress(text, 'number');
 const audioOf = (index = 0) => setting.network.sent[index]?.message.message?.audioMessage;
 
@@ -105,12 +108,135 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
       expect(await session.resolve(address(jid), 'number')).toMatchObject({ jid, name: 'Old' });
     });
 
-    it('finds whoever WhatsApp writes by a number of its own', async () => {
-      setting.network.lids.set('5566@lid', `${ada.number}:0@s.whatsapp.net`);
+    it('takes a LID as it is, and knows whose it is', async () => {
+      await learn('5566@lid', ada.jid);
       expect((await session.resolve(address('5566@lid'), 'number')).jid).toBe(ada.jid);
-      await expect(session.resolve(address('7788@lid'), 'number')).rejects.toMatchObject({
-        code: 'unknown_recipient',
+      expect((await session.resolve(address('7788:3@lid'), 'number')).jid).toBe('7788@lid');
+      expect(setting.network.socket.callsOf('onWhatsApp')).toEqual([]);
+    });
+  });
+
+  describe('people by number and LID', () => {
+    const sendTo = async (text: string): Promise<string | undefined> => {
+      const chat = await session.resolve(address(text), 'number');
+      await session.sendText({ messageId: randomUUID(), chat, text: 'Hello.' }, soon());
+      return setting.network.sent.at(-1)?.jid;
+    };
+
+    it('are written to by LID where it is known, or WhatsApp tells it', async () => {
+      expect(await sendTo(ada.number)).toBe(ada.jid);
+      await learn('5566@lid', ada.jid);
+      expect(await sendTo(ada.number)).toBe('5566@lid');
+      expect(await sendTo('5566@lid')).toBe('5566@lid');
+      expect(await sendTo('9900@lid')).toBe('9900@lid');
+      setting.network.lids.set(hedy.jid, '7788@lid');
+      expect(await sendTo(hedy.number)).toBe('7788@lid');
+      await session.showPresence(adasChat, 'composing');
+      expect(setting.network.socket.callsOf('sendPresenceUpdate').at(-1)).toEqual(['composing', '5566@lid']);
+    });
+
+    it('are changed and quoted as their LID, too', async () => {
+      await learn('5566@lid', ada.jid);
+      const key = { remoteJid: ada.jid, fromMe: true, id: 'T1' };
+      await session.editMessage({ chat: adasChat, key, text: 'better', kind: 'text' });
+      expect(setting.network.sent[0]?.message.message?.protocolMessage?.key?.remoteJid).toBe('5566@lid');
+      const context = { ...plain, quoted: { id: 'Q9', text: 'well?' } };
+      await session.sendVoice(voiceNote(note, { context }), soon());
+      expect(audioOf(1)?.contextInfo).toMatchObject({ stanzaId: 'Q9', participant: '5566@lid' });
+    });
+
+    it('are one contact, one chat and one participant, also if the number comes last, over a restart', async () => {
+      const { socket } = setting.network;
+      socket.emit({ 'contacts.upsert': [{ id: '5566@lid', notify: 'Ada herself' }] });
+      socket.emit({ 'chats.upsert': [{ id: '5566@lid', conversationTimestamp: 7 }] });
+      socket.emit({ 'blocklist.update': { blocklist: ['5566@lid'], type: 'add' } });
+      await until('the chat is known', async () => (await session.chats()).length === 1);
+      expect((await session.contacts())[0]).toMatchObject({ jid: '5566@lid', blocked: true });
+      socket.emit({ 'contacts.upsert': [{ id: ada.jid, lid: '5566@lid', name: 'Ada' }] });
+      await until('she is one', async () => (await session.contacts())[0]?.jid === ada.jid);
+      expect(await session.contacts()).toHaveLength(2);
+      expect((await session.contacts())[0]).toMatchObject({ name: 'Ada', isSaved: true, blocked: true });
+      setting.network.groups.get(groupJid)?.participants.splice(1, 1, { id: '5566@lid', admin: 'admin' });
+      socket.emit({ 'groups.update': [...setting.network.groups.values()] });
+      await until('the group has changed', async () =>
+        (await session.participants(address(groupJid))).some(({ name }) => name === 'Ada'),
+      );
+      expect((await session.participants(address(groupJid))).map(({ jid }) => jid)).toEqual([
+        ...[personJid(OWN_NUMBER), ada.jid, hedy.jid],
+      ]);
+      await setting.restart();
+      const again = await setting.session();
+      expect((await again.chats()).map(({ jid, name }) => [jid, name])).toEqual([[ada.jid, 'Ada']]);
+      expect(await again.addressesOf('5566@lid')).toEqual([ada.jid, '5566@lid']);
+    });
+
+    it.each<[string, SocketEvents]>([
+      [
+        'a message',
+        {
+          'messages.upsert': {
+            type: 'notify',
+            messages: [{ key: { remoteJid: '5566@lid', remoteJidAlt: ada.jid, id: 'L1' }, message: {} }],
+          },
+        },
+      ],
+      [
+        'a group',
+        {
+          'groups.upsert': [
+            {
+              ...{ id: '120363000000000008@g.us', subject: 'Late', owner: undefined },
+              participants: [{ id: '5566@lid', phoneNumber: ada.jid }],
+            },
+          ],
+        },
+      ],
+      ['a chat', { 'chats.upsert': [{ id: ada.jid, lidJid: '5566@lid' }] }],
+    ])('are learned from %s', async (_, events) => {
+      setting.network.socket.emit(events);
+      await until('they are one', async () => (await session.addressesOf(ada.jid)).includes('5566@lid'));
+    });
+  });
+
+  describe('the disappearing timer', () => {
+    const WEEK = 604_800;
+    const timer = async (chat: Chat): Promise<number | null | undefined> => {
+      await session.sendText({ messageId: randomUUID(), chat, text: 'Hello.' }, soon());
+      const { message } = setting.network.sent.at(-1)?.message ?? {};
+      return message?.extendedTextMessage?.contextInfo?.expiration ?? undefined;
+    };
+    const said = (expiration: number, messageTimestamp: number) => {
+      const extendedTextMessage = { text: 'hello', contextInfo: { expiration } };
+      const key = { remoteJid: ada.jid, fromMe: false, id: randomUUID() };
+      setting.network.socket.emit({
+        'messages.upsert': {
+          type: 'notify',
+          messages: [{ key, message: { extendedTextMessage }, messageTimestamp }],
+        },
       });
+    };
+    const set = (ephemeralExpiration: number | null, ephemeralSettingTimestamp: number) =>
+      setting.network.socket.emit({
+        'chats.update': [{ id: ada.jid, ephemeralExpiration, ephemeralSettingTimestamp }],
+      });
+
+    it('of a person is that of their messages, until it is turned off, and no late message brings it back', async () => {
+      expect(await timer(adasChat)).toBeUndefined();
+      said(WEEK, 1000);
+      await until('it is known', async () => (await timer(adasChat)) === WEEK);
+      set(null, 2000);
+      await until('it is off', async () => (await timer(adasChat)) === undefined);
+      said(WEEK, 1500);
+      await until('it arrived', () => setting.reported.messages.length === 2);
+      set(86_400, 3000);
+      await until('it is on', async () => (await timer(adasChat)) === 86_400);
+    });
+
+    it('of a group is that of its metadata, and changes with it', async () => {
+      expect(await timer(group)).toBeUndefined();
+      setting.network.socket.emit({ 'chats.update': [{ id: groupJid, ephemeralExpiration: WEEK }] });
+      await until('it is known', async () => (await timer(group)) === WEEK);
+      expect(setting.network.socket.callsOf('groupMetadata')).toEqual([]);
     });
   });
 
@@ -160,7 +286,7 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
       setting.network.refused.set(voiceNote(note).messageId, '463');
       await expect(session.sendVoice(voiceNote(note), soon())).rejects.toMatchObject({
         code: 'network_refused',
-        messages: ['WhatsApp does not let this account begin new chats at present'],
+        messages: ['WhatsApp is limiting whom this account may message (463)'],
       });
       expect(setting.reported.statuses).toEqual([]);
     });
@@ -249,11 +375,12 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
         'messages.upsert': { type: 'notify', messages: [{ key, message: { conversation: 'hello' } }] },
       });
       await until('it arrived', () => setting.reported.messages.length === 1);
+      await until('they are one', async () => (await session.addressesOf(ada.jid)).length === 2);
       await session.sendVoice(
         voiceNote(note, { context: { ...plain, quoted: { id: 'Q3', text: undefined } } }),
         soon(),
       );
-      expect(audioOf()?.contextInfo).toMatchObject({ stanzaId: 'Q3', participant: ada.jid });
+      expect(audioOf()?.contextInfo).toMatchObject({ stanzaId: 'Q3', participant: '5566@lid' });
       expect(audioOf()?.contextInfo?.remoteJid).toBeFalsy();
     });
 
@@ -345,6 +472,22 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
       expect(setting.network.socket.callsOf('sendPresenceUpdate')).toEqual([[presence, ada.jid]]);
     });
 
+    it('is renewed every 10 s until it is paused', async () => {
+      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
+      try {
+        const shown = () => setting.network.socket.callsOf('sendPresenceUpdate').map(([word]) => word);
+        await session.showPresence(adasChat, 'recording');
+        await vi.advanceTimersByTimeAsync(45_000);
+        await until('it was renewed', () => shown().length === 5);
+        await session.showPresence(adasChat, 'paused');
+        await vi.advanceTimersByTimeAsync(45_000);
+        await session.showPresence(adasChat, 'paused');
+        expect(shown()).toEqual([...Array.from({ length: 5 }, () => 'recording'), 'paused', 'paused']);
+      } finally {
+        vi.useRealTimers();
+      }
+    });
+
     it.each(['available', 'unavailable'] as const)('%s is shown to everybody', async (presence) => {
       await session.showPresence(adasChat, presence);
       expect(setting.network.socket.callsOf('sendPresenceUpdate')).toEqual([[presence, undefined]]);
@@ -425,6 +568,18 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
       expect(await blocked()).toBe(false);
     });
 
+    it('says that it cannot block somebody whose number is not known', async () => {
+      setting.network.socket.updateBlockStatus = async () => {
+        throw Object.assign(new Error('Unable to resolve PN JID'), { output: { statusCode: 400 } });
+      };
+      await expect(
+        session.setBlocked({ jid: '9900@lid', name: '', isGroup: false }, true),
+      ).rejects.toMatchObject({
+        code: 'network_refused',
+        messages: ['number: WhatsApp blocks only people whose phone number is known'],
+      });
+    });
+
     it('knows who was blocked on the phone', async () => {
       setting.network.socket.emit({ 'contacts.upsert': [{ id: ada.jid, name: 'Ada' }] });
       const blocked = async (): Promise<boolean> =>
@@ -456,7 +611,8 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
     it('ask for them once until something changes', async () => {
       await session.participants(address(groupJid));
       await session.participants(address(groupJid));
-      expect(setting.network.socket.callsOf('groupMetadata')).toHaveLength(1);
+      // They came with the list of all groups.
+      expect(setting.network.socket.callsOf('groupMetadata')).toEqual([]);
       expect(await setting.network.socket.config.cachedGroupMetadata?.(groupJid)).toMatchObject({
         id: groupJid,
       });
@@ -471,6 +627,38 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
       });
       await until('it was reported', () => setting.reported.changes.length === 1);
       expect(await session.participants(address(groupJid))).toHaveLength(2);
+      expect(setting.network.socket.callsOf('groupMetadata')).toHaveLength(1);
+    });
+
+    it('are asked for once by messages that are sent at once, and again after ten minutes', async () => {
+      const later = setting.network.addGroup('120363000000000003', 'Later', { [ada.jid]: null });
+      const lookUp = () => setting.network.socket.config.cachedGroupMetadata?.(later);
+      await Promise.all([lookUp(), lookUp(), lookUp()]);
+      expect(setting.network.socket.callsOf('groupMetadata')).toEqual([[later]]);
+      const now = performance.now();
+      vi.spyOn(performance, 'now').mockReturnValue(now + 10 * 60 * 1000 + 1);
+      await lookUp();
+      vi.restoreAllMocks();
+      expect(setting.network.socket.callsOf('groupMetadata')).toEqual([[later], [later]]);
+    });
+
+    it('get a new sender key when their members change', async () => {
+      const { keys, creds } = setting.network.socket.config.auth;
+      const [user, device] = creds.me?.id.split('@')[0]?.split(':') ?? [];
+      const name = `${groupJid}::${user}::${device}`;
+      await keys.set({
+        'sender-key': { [name]: Buffer.from('key') },
+        'sender-key-memory': { [groupJid]: { [hedy.jid]: true } },
+      });
+      setting.network.socket.emit({
+        'group-participants.update': {
+          ...{ id: groupJid, author: ada.jid, action: 'remove' },
+          participants: [{ id: hedy.jid }],
+        },
+      });
+      await until('it was reported', () => setting.reported.changes.length === 1);
+      expect(await keys.get('sender-key', [name])).toEqual({});
+      expect(await keys.get('sender-key-memory', [groupJid])).toEqual({});
     });
 
     it('give, change and honour an invite code', async () => {

@@ -3,6 +3,7 @@ import {
   type AuthenticationState,
   type BinaryNode,
   DEFAULT_CONNECTION_CONFIG,
+  encodeWAMessage,
   initAuthCreds,
   proto,
   type SignalDataSet,
@@ -79,6 +80,15 @@ export class Device {
         ],
       },
     ];
+  }
+
+  /** For somebody whose message it has decrypted. @param to their device’s JID */
+  encrypt(to: string, message: proto.IMessage): Promise<{ type: 'pkmsg' | 'msg'; ciphertext: Uint8Array }> {
+    const done = this.#work.then(() =>
+      this.#signal.encryptMessage({ jid: to, data: encodeWAMessage(message) }),
+    );
+    this.#work = done.catch(() => undefined);
+    return done;
   }
 
   /** @param from JID of the sender’s device */

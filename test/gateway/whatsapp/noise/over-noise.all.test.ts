@@ -105,14 +105,40 @@ const form = (fields: Record<string, string>): FormData => {
   return body;
 };
 
-it('pairs by the picture, as a phone does, and comes online', async () => {
+it('a pairing code that WhatsApp refuses is given to nobody, one that it accepts once', async () => {
   const made = await call('POST', '/instance/create', {
     instanceName: 'phone',
     integration: 'WHATSAPP-BAILEYS',
   });
   expect(made.body.instance).toMatchObject({ transport: 'whatsapp', status: 'close' });
-  const { body } = await call('GET', '/instance/connect/phone');
+  server.refusesCode = { code: '400', text: 'bad-request' };
+  const refused = await call('GET', `/instance/connect/phone?number=${OWN}`);
+  expect(refused.status).toBe(502);
+  expect(refused.body.response.message).toEqual([
+    expect.stringMatching(/^number: WhatsApp gave no pairing code .*400 bad-request/),
+  ]);
+  server.refusesCode = undefined;
+  const first = await call('GET', `/instance/connect/phone?number=${OWN}`);
+  expect(first.body.pairingCode).toMatch(/^[0-9A-Z]{8}$/);
+  const again = await call('GET', `/instance/connect/phone?number=${OWN}`);
+  expect(again.body.pairingCode).toBe(first.body.pairingCode);
+});
+
+it('pairs by the picture, as a phone does, also after the server has retired two', async () => {
+  let { body } = await call('GET', '/instance/connect/phone');
+  const codes = [body.code];
+  for (let nth = 0; nth < 2; nth += 1) {
+    server.retirePicture(body.code);
+    body = await until('there is another picture', async () => {
+      const next = (await call('GET', '/instance/connect/phone')).body;
+      return next.code !== body.code && next;
+    });
+    codes.push(body.code);
+  }
   expect(body.base64).toMatch(/^data:image\/png;base64,/);
+  // The ref in it is the same.
+  expect(new Set(codes.map((code) => code.split(',')[0])).size).toBe(1);
+  expect(() => server.scan(codes[1])).toThrow('could not link');
   server.scan(body.code);
   await until('it is open', async () => (await stateOf('phone')).state === 'open');
 });
@@ -166,7 +192,7 @@ describe('the eleven operations', () => {
     const shown = await until('it shows', () =>
       server.nodes.slice(before).find(({ tag }) => tag === 'chatstate'),
     );
-    expect(shown.attrs.to).toBe(ada.jid);
+    expect(shown.attrs.to).toBe(ada.device.lid);
   });
 
   it('block and unblock', async () => {
@@ -221,6 +247,122 @@ it('receipts of the other side move a message on', async () => {
     server.receipt(body.key.id, ada.jid, type);
     await until(status, async () => (await last())?.status === status);
   }
+});
+
+describe('people by number and LID', () => {
+  const TIMER = 604_800;
+  const send = (number: string, more: object = {}): Promise<Answer> =>
+    call('POST', '/message/sendText/phone', { number, text: 'Hello.', ...more });
+
+  it('are written to by LID where it is known, by whichever address the caller names them', async () => {
+    const stranger = server.addPersonByLid('777000000000001');
+    const olga = server.addPerson('4915100000009');
+    for (const [number, person, to] of [
+      // The server tells the LID of who is looked up.
+      [olga.jid, olga, olga.device.lid],
+      [olga.device.lid, olga, olga.device.lid],
+      [stranger.jid, stranger, stranger.jid],
+    ] as const) {
+      const { status, body } = await send(number);
+      expect([status, body.key.remoteJid]).toEqual([201, person.jid]);
+      expect((await of(person, body.key.id)).to).toBe(to);
+    }
+    const { body } = await call('POST', '/chat/findChats/phone');
+    const jids = body.map(({ remoteJid }: Answer['body']) => remoteJid);
+    expect(jids.filter((jid: string) => jid === olga.jid || jid === olga.device.lid)).toEqual([olga.jid]);
+  });
+
+  it('are answered without a number, under the timer that their message has', async () => {
+    const stranger = server.addPersonByLid('777000000000002');
+    await send(stranger.jid);
+    const said = await server.say(stranger, {
+      extendedTextMessage: { text: 'Who is this?', contextInfo: { expiration: TIMER } },
+    });
+    const chat = await until('it arrived', async () => {
+      const { body } = await call('POST', '/chat/findChats/phone', { where: { remoteJid: stranger.jid } });
+      return body[0]?.lastMessage?.key.id === said && body[0];
+    });
+    expect(chat.remoteJid).toBe(stranger.jid);
+    const { body } = await send(stranger.jid);
+    const { message } = await of(stranger, body.key.id);
+    expect(message.extendedTextMessage?.contextInfo?.expiration).toBe(TIMER);
+  });
+
+  it('are one chat with all messages when their number becomes known later', async () => {
+    const stranger = server.addPersonByLid('777000000000003');
+    const number = '4915100000033@s.whatsapp.net';
+    const before = (await send(stranger.jid)).body.key;
+    const said = await server.say(stranger, { conversation: 'My number.' }, number);
+    const chats = await until('the chat has the number', async () => {
+      const { body } = await call('POST', '/chat/findChats/phone');
+      const found = body.filter(({ remoteJid }: Answer['body']) =>
+        [number, stranger.jid].includes(remoteJid),
+      );
+      return found.some(({ lastMessage }: Answer['body']) => lastMessage?.key.id === said) && found;
+    });
+    expect(chats.map(({ remoteJid }: Answer['body']) => remoteJid)).toEqual([number]);
+    const byLid = await call('POST', '/chat/findChats/phone', { where: { remoteJid: stranger.jid } });
+    expect(byLid.body).toHaveLength(1);
+    // A message of before is changed by either address.
+    const edit = { number, text: 'Hi.', key: before };
+    expect((await call('POST', '/chat/updateMessage/phone', edit)).status).toBe(200);
+  });
+
+  it('a message that WhatsApp refuses with 463 is tried once, and says why', async () => {
+    const limited = server.addPerson('4915100000463');
+    server.refuses = (to) => (to === limited.device.lid ? '463' : undefined);
+    const { status, body } = await send(limited.jid);
+    server.refuses = () => undefined;
+    expect([status, body.code, body.response.message]).toEqual([
+      502,
+      'network_refused',
+      ['WhatsApp is limiting whom this account may message (463)'],
+    ]);
+    const tried = server.nodes.filter(
+      ({ tag, attrs }) => tag === 'message' && attrs.to === limited.device.lid,
+    );
+    expect(tried).toHaveLength(1);
+  });
+
+  it('20 messages into 3 groups cost 3 queries, and have the timer of the group', async () => {
+    const members = { [`${OWN}@s.whatsapp.net`]: 'superadmin', [ada.jid]: undefined } as const;
+    const groups = [4, 5, 6].map((nth) =>
+      server.addGroup(`12036300000000000${nth}`, `Group ${nth}`, members, TIMER),
+    );
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, nth) => send(groups[nth % 3]?.jid ?? '')),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
+    expect(server.groupQueries.toSorted()).toEqual(groups.map(({ jid }) => jid));
+    const { attrs, message } = await of(ada, answers[0]?.body.key.id);
+    expect(attrs.expiration).toBe(String(TIMER));
+    expect(message.extendedTextMessage?.contextInfo?.expiration).toBe(TIMER);
+  });
+
+  it('a group whose members have changed gets a new sender key', async () => {
+    const keys = () =>
+      server.received.filter(({ to, by }) => to === group.jid && by === ada.jid).map(({ keyId }) => keyId);
+    await send(group.jid);
+    await send(group.jid);
+    const [first, second] = keys().slice(-2);
+    expect(second).toBe(first);
+    server.removeMember(group, hedy.jid);
+    await until('the event was handled', async () => {
+      const { body } = await call('GET', `/group/participants/phone?groupJid=${group.jid}`);
+      return body.participants.length === group.members.size;
+    });
+    await send(group.jid);
+    expect(keys().at(-1)).not.toBe(first);
+  });
+
+  it('"recording" shows for as long as a delay of 45 s lasts', { timeout: 120_000 }, async () => {
+    const before = server.nodes.length;
+    const fields = { number: ada.jid, delay: '45000' };
+    expect((await call('POST', '/message/sendWhatsAppAudio/phone', form(fields))).status).toBe(200);
+    const shown = server.nodes.slice(before).filter(({ tag }) => tag === 'chatstate');
+    const states = shown.map(({ content }) => Array.isArray(content) && content[0]?.tag);
+    expect(states).toEqual([...Array.from({ length: 5 }, () => 'composing'), 'paused']);
+  });
 });
 
 it(`${SENDS} messages over ${CUTS} cuts of the line reach the device, each under one id`, {

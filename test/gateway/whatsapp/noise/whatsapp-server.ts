@@ -2,7 +2,7 @@
  * A server of WhatsApp's on this machine, as far as the unmodified Baileys needs one: it pairs a device with a phone, hands out keys, takes messages and uploads,
  * and lets people on the other side decrypt what they are sent. What it answers follows from what the client reads.
  */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -31,12 +31,18 @@ export interface Group {
   /** JIDs with their rank. */
   readonly members: Map<string, 'superadmin' | 'admin' | undefined>;
   code: string;
+  /** The disappearing timer, s. */
+  readonly timer?: number;
 }
 
 /** What somebody got. */
 export interface Received {
   readonly id: string;
   readonly to: string;
+  /** Of the stanza. */
+  readonly attrs: BinaryNode['attrs'];
+  /** Of a group's message: the id of its sender key. */
+  readonly keyId?: number | null | undefined;
   readonly by: string;
   readonly message: Proto.IMessage;
 }
@@ -61,6 +67,12 @@ export class WhatsAppServer {
   readonly lines = new Set<NoiseLine>();
   /** Queries that it had no answer of its own for. */
   readonly unknown: string[] = [];
+  /** Groups that were asked for, one by one. */
+  readonly groupQueries: string[] = [];
+  /** How it refuses pairing codes. */
+  refusesCode: { code: string; text: string } | undefined;
+  /** The error of the acknowledgement of messages to this JID. */
+  refuses: (to: string) => string | undefined = () => undefined;
   /** Versions that it refuses with 405. */
   refusesVersion: (version: readonly number[]) => boolean = () => false;
   /** Asked before a message is taken: true breaks the line in its place. */
@@ -68,6 +80,7 @@ export class WhatsAppServer {
   /** The account that pairs. */
   readonly account: { jid: string; lid: string; key: ReturnType<typeof Curve.generateKeyPair> };
   readonly #server: Server;
+  readonly #retired = new Set<string>();
 
   constructor(account: string, tls: { cert: Buffer; key: Buffer }) {
     this.account = {
@@ -109,8 +122,18 @@ export class WhatsAppServer {
   }
 
   addPerson(digits: string): Person {
-    const person = { jid: `${digits}@${SERVER}`, device: new Device(`9${digits}@lid`) };
-    this.people.set(person.jid, person);
+    return this.#add(`${digits}@${SERVER}`, `9${digits}@lid`);
+  }
+
+  /** Somebody whose number nobody sees. */
+  addPersonByLid(digits: string): Person {
+    const jid = `${digits}@lid`;
+    return this.#add(jid, jid);
+  }
+
+  #add(jid: string, lid: string): Person {
+    const person = { jid, device: new Device(lid) };
+    this.people.set(jid, person);
     return person;
   }
 
@@ -118,20 +141,59 @@ export class WhatsAppServer {
     id: string,
     subject: string,
     members: Readonly<Record<string, 'superadmin' | 'admin' | undefined>>,
+    timer?: number,
   ): Group {
     const group: Group = {
       jid: `${id}@g.us`,
       subject,
       members: new Map(Object.entries(members)),
       code: randomBytes(11).toString('base64url'),
+      ...(timer === undefined ? {} : { timer }),
     };
     this.groups.set(group.jid, group);
     return group;
   }
 
+  /** The secret of a picture that is shown is good no more; the client is told. */
+  retirePicture(qr: string): void {
+    this.#retired.add(qr.split(',')[3] ?? '');
+    const attrs = { from: SERVER, type: 'companion_reg_refresh', id: randomUUID(), t: '1700000000' };
+    for (const line of this.lines) line.send(node('notification', attrs, [node('companion_reg_refresh')]));
+  }
+
+  /** Somebody is put out of a group. */
+  removeMember(group: Group, jid: string): void {
+    group.members.delete(jid);
+    const { jid: participant } = this.account;
+    const attrs = { from: group.jid, type: 'w:gp2', id: randomUUID(), t: '1700000000', participant };
+    for (const line of this.lines) {
+      line.send(node('notification', attrs, [node('remove', {}, [node('participant', { jid })])]));
+    }
+  }
+
+  /**
+   * Somebody answers whom the client has written to before: the session is already there.
+   * @param number their JID, where WhatsApp tells it
+   */
+  async say(person: Person, message: Proto.IMessage, number?: string): Promise<string> {
+    const { lid } = person.device;
+    const id = randomBytes(8).toString('hex').toUpperCase();
+    const to = lid.endsWith('@lid') ? this.account.lid : this.account.jid;
+    const { type, ciphertext } = await person.device.encrypt(to, message);
+    const attrs = {
+      ...{ from: lid, id, type: 'text', t: '1700000000', notify: 'Somebody' },
+      ...(number === undefined ? {} : { sender_pn: number }),
+    };
+    for (const line of this.lines) {
+      line.send(node('message', attrs, [node('enc', { v: '2', type }, ciphertext)]));
+    }
+    return id;
+  }
+
   /** The phone scans what the client shows. */
   scan(qr: string): void {
     const [, , identity = '', adv = ''] = qr.split(',');
+    if (this.#retired.has(adv)) throw new Error('the phone could not link the device');
     const details = proto.ADVDeviceIdentity.encode({ rawId: 1, timestamp: 1, keyIndex: 1 }).finish();
     const signed = Buffer.concat([Buffer.from([6, 0]), details, Buffer.from(identity, 'base64')]);
     const { jid, lid, key } = this.account;
@@ -190,7 +252,8 @@ export class WhatsAppServer {
       if (attrs.id === 'pair-2') line.send(node('stream:error', { code: '515' }));
     } else if (tag === 'iq') {
       const content = this.#answer(received);
-      line.send(node('iq', { from: attrs.to ?? SERVER, type: 'result', id: attrs.id ?? '' }, content));
+      const type = content[0]?.tag === 'error' ? 'error' : 'result';
+      line.send(node('iq', { from: attrs.to ?? SERVER, type, id: attrs.id ?? '' }, content));
     } else if (tag === 'message') {
       await this.#message(line, received);
     } else {
@@ -246,7 +309,16 @@ export class WhatsAppServer {
         ];
       case 'w:g2 get participating':
         return [node('groups', {}, [...this.groups.values()].map(groupNode))];
+      case 'md set link_code_companion_reg': {
+        const ref = node('link_code_pairing_ref', {}, randomBytes(8));
+        return [
+          this.refusesCode
+            ? node('error', { ...this.refusesCode })
+            : node('link_code_companion_reg', { stage: 'companion_hello' }, [ref]),
+        ];
+      }
       case 'w:g2 get query': {
+        this.groupQueries.push(to);
         const group = this.groups.get(to);
         return [group ? groupNode(group) : node('error', { code: '404', text: 'item-not-found' })];
       }
@@ -296,7 +368,7 @@ export class WhatsAppServer {
       const lid = person?.device.lid ?? (isOwn ? `${this.account.lid.split(':')[0]}@lid` : undefined);
       return node('user', { jid }, [
         node('contact', { type: person || isOwn ? 'in' : 'out' }),
-        ...(asked > 0 && lid ? [node('lid', { val: lid })] : []),
+        ...(asked > 0 && lid?.endsWith('@lid') && lid !== jid ? [node('lid', { val: lid })] : []),
         node('devices', {}, [
           node('device-list', {}, [node('device', { id: isOwn ? '1' : '0', 'key-index': '1' })]),
         ]),
@@ -309,6 +381,12 @@ export class WhatsAppServer {
     const { id = '', to = '', type = 'text' } = stanza.attrs;
     if (this.cuts(id, 'before')) {
       line.cut();
+      return;
+    }
+    const error = this.refuses(to);
+    if (error !== undefined) {
+      line.send(node('ack', { class: 'message', id, from: to, type, t: '1700000000', error }));
+      this.nodes.push(stanza);
       return;
     }
     await this.#deliver(stanza);
@@ -329,13 +407,15 @@ export class WhatsAppServer {
       const enc = getBinaryNodeChild(participant, 'enc');
       if (person === undefined || enc === undefined) continue;
       const message = await person.device.decrypt(jid.endsWith('@lid') ? ownLid : own, enc);
-      if (group === undefined) this.received.push({ id, to, by: person.jid, message });
+      if (group === undefined) this.received.push({ id, to, by: person.jid, attrs: stanza.attrs, message });
     }
     const shared = getBinaryNodeChild(stanza, 'enc');
     if (group === undefined || shared === undefined) return;
+    // A byte of version before it, and a signature of 64 bytes after it.
+    const { id: keyId } = proto.SenderKeyMessage.decode((shared.content as Uint8Array).subarray(1, -64));
     for (const person of [...group.members.keys()].flatMap((jid) => this.people.get(jid) ?? [])) {
       const message = await person.device.decrypt(own, shared, group.jid);
-      this.received.push({ id, to, by: person.jid, message });
+      this.received.push({ id, to, by: person.jid, attrs: stanza.attrs, keyId, message });
     }
   }
 }
@@ -363,7 +443,7 @@ const HARMLESS = new Set([
   'md',
 ]);
 
-function groupNode({ jid, subject, members }: Group): BinaryNode {
+function groupNode({ jid, subject, members, timer }: Group): BinaryNode {
   return node(
     'group',
     {
@@ -373,6 +453,11 @@ function groupNode({ jid, subject, members }: Group): BinaryNode {
       creation: '1700000000',
       addressing_mode: 'pn',
     },
-    [...members].map(([member, type]) => node('participant', { jid: member, ...(type ? { type } : {}) })),
+    [
+      ...(timer === undefined ? [] : [node('ephemeral', { expiration: String(timer) })]),
+      ...[...members].map(([member, type]) =>
+        node('participant', { jid: member, ...(type ? { type } : {}) }),
+      ),
+    ],
   );
 }
