@@ -101,11 +101,8 @@ export interface Command {
 /** A cover of 36 megapixels takes 0.1 GB to decode; without a limit small files could take any. */
 export const MAX_COVER_PIXELS = 36_000_000;
 
-/**
- * Of all kinds; a file of more does not open. ffprobe takes three seconds for so many of AAC, and a
- * megabyte each.
- */
-export const MAX_STREAMS = 400;
+/** Of all kinds, as ffmpeg has it by default; a file of more does not open. */
+export const MAX_STREAMS = 1000;
 
 /**
  * For every opening of an untrusted file, by ffmpeg and ffprobe. Only the sniffed demuxer is

@@ -7,7 +7,10 @@ import { type MediaTools, runFfprobe } from './run.ts';
 import type { Container } from './sniff.ts';
 import { textReader } from './tag-text.ts';
 
-const PROBE_WALL_MS = 20_000;
+/** Of a processor: 400 streams of AAC take three seconds, and a decoder each. */
+const PROBE_SECONDS = 20;
+/** On a machine on which many others run. */
+const PROBE_WALL_MS = 60_000;
 const PROBE_STDOUT_BYTES = 8 * 1024 * 1024;
 
 export type Tags = Readonly<Record<string, string>>;
@@ -32,6 +35,7 @@ const FfprobeStream = z.object({
   bits_per_raw_sample: decimal,
   start_time: decimal,
   duration: decimal,
+  has_b_frames: z.int().optional(),
   width: z.int().optional(),
   height: z.int().optional(),
   disposition: z
@@ -56,7 +60,7 @@ export type FfprobeAnswer = z.infer<typeof FfprobeAnswer>;
 
 const SHOWN_ENTRIES = [
   'format=start_time,duration:format_tags',
-  'stream=index,id,codec_type,codec_name,codec_tag_string,codec_tag,profile,sample_fmt,sample_rate,channels,channel_layout,bit_rate,bits_per_sample,bits_per_raw_sample,start_time,duration,width,height',
+  'stream=index,id,codec_type,codec_name,codec_tag_string,codec_tag,profile,sample_fmt,sample_rate,channels,channel_layout,bit_rate,bits_per_sample,bits_per_raw_sample,start_time,duration,has_b_frames,width,height',
   'stream_disposition=default,attached_pic:stream_tags:stream_side_data=side_data_type',
   'chapter=start_time,end_time:chapter_tags=title:library_version=name,major',
 ].join(':');
@@ -80,7 +84,8 @@ export async function askFfprobe(
   container: Container,
   signal: AbortSignal,
 ): Promise<Probed & { readonly isLate: boolean }> {
-  const probed = await ask(tools, { file, container, signal });
+  const asked = await ask(tools, { file, container, signal });
+  const probed = { ...asked, answer: await withPictures(tools, { file, container, signal }, asked.answer) };
   if (!PACKETS_DESCRIBE.has(container.demuxer) || isHeard(probed.answer)) return { ...probed, isLate: false };
   const further = await ask(tools, { file, container, signal, isLate: true });
   return { ...further, isLate: isHeard(further.answer) };
@@ -91,6 +96,44 @@ function isHeard({ streams }: FfprobeAnswer): boolean {
   return sounds.length > 0 && sounds.every(({ channels = 0 }) => channels > 0);
 }
 
+/** Packets that are looked at for a picture before the sound. */
+const FIRST_PACKETS = 50;
+
+/** Of codecs that Matroska names itself. */
+const NATIVE_TAG = '0x0000';
+
+const Packets = z.object({ packets: z.array(z.object({ stream_index: z.int(), pts_time: decimal })) });
+
+/**
+ * ASF, and Matroska of Video for Windows, keep one time of a picture, which ffmpeg takes for that of
+ * its decoding. It does not know then when the first of B-frames is shown, and has their stream
+ * begin with the others. Here it does.
+ */
+async function withPictures(
+  tools: MediaTools,
+  question: Question,
+  answer: FfprobeAnswer,
+): Promise<FfprobeAnswer> {
+  const { streams, format } = answer;
+  const { demuxer } = question.container;
+  const isUnknown = ({ has_b_frames = 0, codec_tag }: FfprobeStream): boolean =>
+    has_b_frames > 0 && (demuxer === 'asf' || (demuxer === 'matroska' && codec_tag !== NATIVE_TAG));
+  if (!format.start_time || !streams.some(isUnknown)) return answer;
+  const { stdout } = await run(tools, question, [
+    ...['-fflags', '+genpts', '-read_intervals', `%+#${FIRST_PACKETS}`],
+    ...['-show_entries', 'packet=stream_index,pts_time'],
+  ]);
+  const { packets } = Packets.parse(parseJson(stdout));
+  const begun = streams.map((stream) => {
+    const shown = packets.flatMap(({ stream_index, pts_time = Number.POSITIVE_INFINITY }) =>
+      isUnknown(stream) && stream_index === stream.index ? pts_time : [],
+    );
+    return { ...stream, start_time: Math.min(stream.start_time ?? format.start_time ?? 0, ...shown) };
+  });
+  const start_time = Math.min(format.start_time, ...begun.map((stream) => stream.start_time));
+  return { ...answer, streams: begun, format: { ...format, start_time } };
+}
+
 interface Question {
   readonly file: string;
   readonly container: Container;
@@ -98,40 +141,52 @@ interface Question {
   readonly isLate?: boolean;
 }
 
-async function ask(tools: MediaTools, { file, container, signal, isLate }: Question): Promise<Probed> {
+async function ask(tools: MediaTools, question: Question): Promise<Probed> {
+  const { stdout, stderr } = await run(tools, question, ['-show_entries', SHOWN_ENTRIES]);
+  return {
+    answer: await withText(readAnswer(stdout), question.container.demuxer),
+    // Only here libavformat says that a duration is estimated (avformat's estimate_timings).
+    isEstimate: stderr.includes('Estimating duration from bitrate'),
+  };
+}
+
+async function run(
+  tools: MediaTools,
+  { file, container, signal, isLate }: Question,
+  wanted: readonly string[],
+): Promise<Awaited<ReturnType<typeof runFfprobe>>> {
   const args = [
-    ...['-v', 'warning', '-of', 'json=sv=ignore', '-show_entries', SHOWN_ENTRIES],
+    ...['-v', 'warning', '-of', 'json=sv=ignore', ...wanted],
     ...inputGuards(container.demuxer, isLate),
     ...['-i', fileArgument(file)],
   ];
   try {
-    const { stdout, stderr } = await runFfprobe(tools, args, {
+    return await runFfprobe(tools, args, {
       signal,
       wallLimitMs: PROBE_WALL_MS,
+      maxCpuSeconds: PROBE_SECONDS,
       maxStdoutBytes: PROBE_STDOUT_BYTES,
       // Tags are bytes until their character set is known.
       encoding: 'latin1',
       access: { reads: [file], writes: [] },
     });
-    return {
-      answer: await withText(readAnswer(stdout), container.demuxer),
-      // Only here libavformat says that a duration is estimated (avformat's estimate_timings).
-      isEstimate: stderr.includes('Estimating duration from bitrate'),
-    };
   } catch (error) {
-    if (error instanceof ToolFailure && /exceeds max_streams/.test(error.stderr))
-      throw new MediaFailure('INVALID_VIDEO', `the file has more than ${MAX_STREAMS} streams: keep fewer`, {
-        cause: error,
-      });
+    const isCrowded = error instanceof ToolFailure && CROWDED.test(error.stderr);
     throw signal.aborted
       ? error
       : blameInput(
           error,
           'INVALID_VIDEO',
-          `the ${container.name} file is corrupt or not supported: check that it plays, or convert it first`,
+          isCrowded
+            ? `the file has more streams than can be opened: at most ${MAX_STREAMS}, and fewer of codecs that need much memory; keep fewer`
+            : `the ${container.name} file is corrupt or not supported: check that it plays, or convert it first`,
         );
   }
 }
+
+/** Too many for ffmpeg, or for the memory: of AAC, some 600 decoders. */
+const CROWDED =
+  /exceeds max_streams|parameters for stream \d{3}.*Cannot allocate memory|codec for input stream \d{3}/s;
 
 /** A title is a stranger's, and so is how many there are. */
 export function readAnswer(stdout: string): FfprobeAnswer {

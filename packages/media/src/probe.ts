@@ -101,9 +101,6 @@ function formatVersion({ library_versions }: FfprobeAnswer): number {
   return library_versions.find(({ name }) => name === 'libavformat')?.major ?? 0;
 }
 
-/** More are left out (decisions A4). */
-const OFFERED_TRACKS = 64;
-
 /**
  * @param file a regular local file.
  * @throws {MediaFailure} INVALID_VIDEO for no media, EXTRACTION_FAILED `no audio stream` for no
@@ -130,7 +127,6 @@ export async function probe(
   const startSeconds = startOf(known, answer);
   const tracks = answer.streams
     .filter((stream) => stream.codec_type === 'audio')
-    .slice(0, OFFERED_TRACKS)
     .map((stream, index) =>
       asTrack(stream, index, { answer, container, isEstimate, startSeconds, encryptedIds }),
     );

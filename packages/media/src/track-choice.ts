@@ -14,7 +14,9 @@ export function chooseTrack(probe: Probe, asked: number | string | undefined): A
   if (asked === MIX) return chooseTrack(probe, undefined);
   const track = asked === undefined ? defaultTrack(probe) : findTrack(probe.tracks, asked);
   if (track === undefined) {
-    const known = probe.tracks.map(describeTrack).join('; ');
+    const offered = offeredTracks(probe);
+    const others = probe.tracks.length - offered.length;
+    const known = [...offered.map(describeTrack), ...(others === 0 ? [] : [`${others} more`])].join('; ');
     throw new MediaFailure('EXTRACTION_FAILED', `no audio track ${asked}; the file has ${known}`);
   }
   const fault = faultOf(track);
@@ -24,12 +26,24 @@ export function chooseTrack(probe: Probe, asked: number | string | undefined): A
 
 /** The one that is taken unless another is asked for, even if nothing can be made of any. */
 export function defaultTrack(probe: Probe): AudioTrack {
-  return findTrack(usableTracks(probe), undefined) ?? probe.tracks[0];
+  return findTrack(probe.tracks.filter(isUsable), undefined) ?? probe.tracks[0];
 }
 
-/** The tracks of which something can be made. */
-export function usableTracks({ tracks }: Pick<Probe, 'tracks'>): AudioTrack[] {
-  return tracks.filter((track) => faultOf(track) === null);
+/** More are neither listed nor mixed (decisions A4), and are chosen by their number. */
+const OFFERED_TRACKS = 64;
+
+/** What callers get to see. */
+export function offeredTracks({ tracks }: Pick<Probe, 'tracks'>): AudioTrack[] {
+  return tracks.slice(0, OFFERED_TRACKS);
+}
+
+/** Those of which something can be made. */
+export function usableTracks(probe: Pick<Probe, 'tracks'>): AudioTrack[] {
+  return offeredTracks(probe).filter(isUsable);
+}
+
+function isUsable(track: AudioTrack): boolean {
+  return faultOf(track) === null;
 }
 
 /** What a mix of tracks is like: no number stands for it in the file. */

@@ -1,11 +1,13 @@
 // @module-tag quick-ffmpeg
 /** Choosing sound: a mix of all tracks, one channel, no long pauses, and gaps that are a delay (decisions A2 and A2a). */
 import { readFile, writeFile } from 'node:fs/promises';
-import { extract, extractSeveral } from 'soundpost-testing/extracting';
+import { extract, extractSeveral, noAbort, tools } from 'soundpost-testing/extracting';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { decodedSamples, decodedSeconds, inspect, measureLoudness } from 'soundpost-testing/oracle';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { expect, it } from 'vitest';
+import { probe } from '../src/probe.ts';
+import { chooseTrack, offeredTracks } from '../src/track-choice.ts';
 
 const folder = mediaFolder();
 const RATE = 8000;
@@ -159,6 +161,47 @@ it('a chained Ogg has no silence between its streams', async () => {
   expect(part.output.durationSeconds).toBe(3);
   expect(level(samples, 400, 0)).toBeGreaterThan(-20);
   expect(level(samples, 1000, 1.5)).toBeGreaterThan(-20);
+});
+
+/** As many as ffmpeg opens are accepted, in each container. A program of a transport stream has room for 80. */
+const MANY = 450;
+const programs = Array.from({ length: Math.ceil(MANY / 80) }, (_, nth) => {
+  const streams = Array.from(
+    { length: Math.min(80, MANY - 80 * nth) },
+    (_, place) => `st=${80 * nth + place}`,
+  );
+  return ['-program', `title=p${nth}:${streams.join(':')}`];
+}).flat();
+
+it.each([
+  ['mka', ['-c:a', 'pcm_s16le', '-default_mode', 'passthrough']],
+  ['mov', ['-c:a', 'pcm_s16le']],
+  ['ts', ['-c:a', 'mp2', ...programs]],
+])('of 450 tracks in %s any is chosen by its number, and 64 are offered', async (container, options) => {
+  const chosen = 400;
+  const maps = Array.from({ length: MANY }, (_, nth) => ['-map', nth === chosen ? '1' : '0']).flat();
+  const path = await cachedMedia(`many.${container}`, [
+    ...[...tone(400, 1), ...tone(1000, 1), ...maps, '-ar', '8000', '-disposition', '0'],
+    ...[`-disposition:a:${chosen}`, 'default', ...(container === 'ts' ? ['-ar', '16000'] : []), ...options],
+  ]);
+  const probed = await probe(tools, path, { signal: noAbort });
+  expect(offeredTracks(probed).map(({ index }) => index)).toEqual(
+    Array.from({ length: 64 }, (_, nth) => nth),
+  );
+  expect(() => chooseTrack(probed, MANY)).toThrow(
+    expect.objectContaining({
+      details: expect.stringMatching(/^no audio track 450; the file has 0: .*; 386 more$/),
+    }),
+  );
+  for (const [track, hz] of [
+    [chosen, 1000],
+    [chosen - 1, 400],
+    // A transport stream does not say which is the default one.
+    [undefined, container === 'ts' ? 400 : 1000],
+  ]) {
+    const { output } = await extract(path, folder.at(`one-${track}.wav`), { format: 'wav', track });
+    expect(level(await decodedSamples(output.path, RATE), hz ?? 0, 0), `track ${track}`).toBeGreaterThan(-20);
+  }
 });
 
 it('what passes the declared end by as much as was filled is a delay, and no silence', async () => {

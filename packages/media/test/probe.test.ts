@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { readAnswer } from '../src/ffprobe.ts';
 import { probe } from '../src/probe.ts';
 import { chooseTrack } from '../src/track-choice.ts';
+import { box, FTYP, mdat, plainTables, trak } from './sparse/mp4-boxes.ts';
 
 const folder = mediaFolder();
 const probing = (file: string) => probe(tools, file, { signal: noAbort });
@@ -113,15 +114,6 @@ describe('a probe', () => {
     expect(track.isFloat).toBe(depth === 32);
   });
 
-  it('offers the first 64 of 200 audio tracks', async () => {
-    const maps = Array.from({ length: 200 }, () => ['-map', '0']).flat();
-    const file = await cachedMedia('many.mka', [
-      ...['-f', 'lavfi', '-i', 'anullsrc=d=0.1', ...maps, '-c:a', 'pcm_s16le'],
-    ]);
-    const { tracks } = await probing(file);
-    expect(tracks.map(({ streamIndex }) => streamIndex)).toEqual(Array.from({ length: 64 }, (_, nth) => nth));
-  });
-
   it('calls a codec that ffmpeg does not know as the file does', async () => {
     const bytes = await readFile(await cachedMedia('a.m4a', [...noise(48_000), '-c:a', 'aac']));
     bytes.write('apac', bytes.lastIndexOf('mp4a'), 'latin1');
@@ -180,6 +172,16 @@ describe('what cannot be used', () => {
     expect(JSON.stringify(failure)).not.toContain(folder.path);
     expect(String(failure)).not.toContain(folder.path);
     expect(name).toBeTruthy();
+  });
+
+  it('a file of more streams than ffmpeg opens', async () => {
+    const traks = Array.from({ length: 1001 }, (_, nth) =>
+      trak({ handler: 'soun', format: 'mp4a', id: nth + 1, tables: plainTables([0]) }),
+    );
+    await writeFile(folder.at('crowd.mp4'), Buffer.concat([FTYP, box('moov', ...traks), mdat(8)]));
+    await expect(probing(folder.at('crowd.mp4'))).rejects.toMatchObject(
+      invalid(/more streams than can be opened: at most 1000/),
+    );
   });
 
   it('a file with more tags than can be read is one that cannot be used', () => {

@@ -29,6 +29,7 @@ const codecs: Readonly<Record<string, readonly string[]>> = {
   mpg: ['-c:v', 'mpeg2video', '-c:a', 'mp2'],
   avi: ['-c:v', 'mpeg4', '-c:a', 'libmp3lame'],
   wmv: ['-c:v', 'wmv2', '-c:a', 'wmav2'],
+  'mpeg4.wmv': ['-c:v', 'mpeg4', '-bf', '2', '-g', '999', '-c:a', 'wmav2'],
   flv: ['-c:v', 'flv', '-ar', '44100', '-c:a', 'aac'],
 };
 
@@ -121,6 +122,7 @@ const CORE = new Set([
     'mp4 hidden by an edit list m4a',
   ],
   'h264.mkv late mp3',
+  'mpeg4.wmv late mp3',
   'ts very late mp3',
 ]);
 const isCore = ([container, damage, format]: readonly [string, string, string]) =>

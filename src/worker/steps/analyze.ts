@@ -5,7 +5,7 @@ import { MediaFailure } from 'soundpost-media/failure';
 import { type OutputPlan, planAny, planVoiceRendition } from 'soundpost-media/plan';
 import { type Probe, probe } from 'soundpost-media/probe';
 import type { LocalSource } from 'soundpost-media/source-request';
-import { chooseTrack } from 'soundpost-media/track-choice';
+import { chooseTrack, offeredTracks } from 'soundpost-media/track-choice';
 import type { Step } from '../step.ts';
 
 interface PlannedOutput {
@@ -111,7 +111,7 @@ export function inputFileOf(
     size: video.sizeBytes,
     duration: countedSeconds ?? probed.durationSeconds ?? 0,
     format: probed.container.name,
-    tracks: probed.tracks.map((track) => ({
+    tracks: offeredTracks(probed).map((track) => ({
       index: track.index,
       codec: track.codec,
       language: track.language,

@@ -147,14 +147,20 @@ it('a process that was killed is started again, and the work that it had is done
 it('nobody waits for what is read for another owner, and one process is kept', async () => {
   const readers = new Readers();
   const input = await onDisk(playlist(10_000));
-  const of = (owner: string) => readers.run('playlist', input, { ...reading, owner });
+  const of = (owner: string, until = signal) =>
+    readers.run('playlist', input, { ...reading, owner, signal: until });
   await of('hostile');
-  const hostile = readers.pidOf('hostile') ?? 0;
+  const hostile = readers.pidOf('hostile');
+  // 0 would stop this process and all that belong to it.
+  if (hostile === undefined) throw new Error('no process reads for the owner alone');
   process.kill(hostile, 'SIGSTOP');
   const underway = of('hostile');
-  await of('other');
-  process.kill(hostile, 'SIGCONT');
-  await underway;
+  try {
+    await of('other', AbortSignal.timeout(30_000));
+  } finally {
+    process.kill(hostile, 'SIGCONT');
+    await underway;
+  }
   expect([readers.pidOf('hostile'), readers.pidOf('other')]).toEqual([hostile, undefined]);
   // The next owner takes what is idle.
   await of('third');
