@@ -176,9 +176,10 @@ function marksOf(
   redis: Redis,
   { adopt }: ServeChoices,
 ): Marks {
-  const { config, storage, storageWatch, place, logger } = foundation;
+  const { config, storage, storageWatch, place, probes, logger } = foundation;
   return new Marks({
     redis,
+    probes,
     storage: withDeadline(storage, config.STORAGE_DEADLINE_SECONDS * 1000, storageWatch),
     place,
     adopt: adopt ?? config.ADOPT === '1',

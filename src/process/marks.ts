@@ -8,6 +8,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'soundpost-base/logger';
+import type { Probes } from 'soundpost-kit/observe/probes';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { loadScript } from 'soundpost-kit/redis/script';
@@ -143,6 +144,8 @@ const renew = loadScript(new URL('./lua/mark-renew.lua', import.meta.url));
 interface MarksOptions extends Sides {
   /** `--adopt` */
   readonly adopt: boolean;
+  /** The process's. Its row `marks` pauses a worker whose two sides no longer belong together. */
+  readonly probes: Probes;
   readonly logger: Logger;
 }
 
@@ -184,6 +187,7 @@ export class Marks {
    */
   async start(): Promise<{ readonly refused: Promise<never> }> {
     const isSettled = await this.#unlessAway(() => this.#settle().then(() => true));
+    this.#watch();
     const refused = Promise.withResolvers<never>();
     // Nobody may be waiting yet.
     refused.promise.catch(() => undefined);
@@ -194,8 +198,22 @@ export class Marks {
   /** Renews them a last time: a backup of Redis from before is seen to be one. */
   async close(): Promise<void> {
     this.#closing.abort();
+    await this.#options.probes.close('marks');
     await this.#renewing;
     if (this.#id !== undefined) await this.#renew().catch(() => undefined);
+  }
+
+  #watch(): void {
+    const { probes } = this.#options;
+    let state: MarksState | undefined;
+    probes.add('marks', {
+      ask: async () => {
+        state = await lookAtMarks(this.#options);
+        return state.kind === 'refused' ? 'apart' : 'same';
+      },
+      details: () => ({ ...state }),
+    });
+    void probes.ask('marks');
   }
 
   async #keep(isSettled: boolean): Promise<void> {
@@ -239,15 +257,12 @@ export class Marks {
     await renew.run(this.#options.redis, [REDIS_MARK], [id]);
   }
 
-  /** Not where the two no longer belong together: the next start says so. */
+  /** Not where the two no longer belong together: the probe and the next start say so. */
   async #renew(): Promise<void> {
-    const { redis, logger } = this.#options;
+    const { redis } = this.#options;
     const state = await lookAtMarks(this.#options);
     const id = state.redis?.id;
-    if (state.kind === 'refused' || id === undefined || id !== this.#id) {
-      logger.error(state, 'Redis and the results no longer belong together: the next start will be refused');
-      return;
-    }
+    if (state.kind === 'refused' || id === undefined || id !== this.#id) return;
     const renewals = Number(await renew.run(redis, [REDIS_MARK], [id]));
     if (renewals === 0) return;
     await delay(WRITTEN_AFTER_MS, undefined, { signal: this.#closing.signal, ref: false }).catch(

@@ -37,6 +37,7 @@ export async function startHealthServer(
         disk: probes.state('disk'),
         clock: probes.state('clock'),
         storage: probes.state('storage'),
+        marks: probes.state('marks'),
       });
     }
   };

@@ -204,6 +204,15 @@ describe('the chart', { tags: 'helm' }, () => {
       }
     });
 
+    it('shows why a process refused to start, such as marks that differ, and takes ADOPT', async () => {
+      for (const manifest of ours) {
+        expect(containerOf(manifest).terminationMessagePolicy).toBe('FallbackToLogsOnError');
+      }
+      const values = valueSets[set];
+      const adopting = await render({ ...values, config: { ...values?.config, ADOPT: '1' } });
+      expect(adopting.find(({ kind }) => kind === 'ConfigMap')?.data.ADOPT).toBe('1');
+    });
+
     it('has no process write outside of its volumes', () => {
       for (const manifest of ours) {
         const mounts = containerOf(manifest).volumeMounts.map(({ name, mountPath }: Json) => [

@@ -4,12 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { S3Bucket } from 'soundpost-kit/storage/s3-bucket';
 import { Client } from 'soundpost-testing/client';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { startTestRedis } from 'soundpost-testing/redis-server';
 import { bucketOptions } from 'soundpost-testing/s3/s3-fixture';
 import { S3Server } from 'soundpost-testing/s3/s3-server';
 import { type Environment, type RunningProcess, startProcess } from 'soundpost-testing/service';
 import { until } from 'soundpost-testing/until';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { jobKey } from '../jobs/bullmq-keys.ts';
 import { runs } from './command-blocks.ts';
 import { type CodeBlock, codeBlocksIn, projectFolder, readPage } from './markdown.ts';
 
@@ -269,6 +271,29 @@ it(
     await follow('SECRET_KEY is lost');
     expect(await answerTo(`/v1/jobs/${kept}`)).toBe(401);
     key = /^sp_\w+$/m.exec(printed)?.[0] ?? '';
+    expect(await answerTo(`/v1/download/${kept}`)).toBe(200);
+  },
+  WITHIN_MS,
+);
+
+it(
+  'one record cannot be read',
+  async () => {
+    await ownRedis();
+    await start();
+    const [damaged, kept] = [await job(), await job()];
+    const redis = connectPatiently(environment.REDIS_URL ?? '');
+    closing.push(async () => redis.disconnect());
+    await redis.hset(jobKey('extract', damaged), 'data', '{"version":1,"ten');
+    const list = async () => (await new Client(api, key).call('GET', '/v1/jobs')).body.data.jobs;
+    expect(await list()).toMatchObject([
+      { jobId: kept, status: 'completed' },
+      { jobId: damaged, status: 'failed', error: { message: expect.stringContaining('cannot be read') } },
+    ]);
+    environment = { ...environment, API: api, KEY: key, JOB: damaged };
+    await follow('One record cannot be read');
+    expect(await list()).toMatchObject([{ jobId: kept }]);
+    expect(await answerTo(`/v1/jobs/${damaged}`)).toBe(404);
     expect(await answerTo(`/v1/download/${kept}`)).toBe(200);
   },
   WITHIN_MS,

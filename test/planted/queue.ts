@@ -171,6 +171,14 @@ export const queueFaults: readonly Fault[] = [
     tests: ['test/api/request-budget.test.ts', 'test/gateway/authorisation.test.ts'],
   },
   {
+    name: 'jobs-taken-from-another-redis',
+    promise: 'how-to/disasters.md: workers take no jobs while Redis and the results do not belong together',
+    in: 'Marks.#watch',
+    search: "state.kind === 'refused' ? 'apart' : 'same'",
+    replace: "'same'",
+    tests: ['test/process/marks.test.ts'],
+  },
+  {
     name: 'accepted-job-not-remembered',
     promise:
       'failure.md "Redis\' master is replaced": what the new master has missed is submitted again by the API',

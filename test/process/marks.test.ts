@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from 'soundpost-kit/observe/logger';
+import { Probes } from 'soundpost-kit/observe/probes';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { createFileStorage } from 'soundpost-kit/storage/file-storage';
 import { S3Bucket } from 'soundpost-kit/storage/s3-bucket';
@@ -43,8 +44,11 @@ afterAll(async () => {
   await server.close();
 });
 
-function marks(options: { adopt?: boolean; storage?: Storage; place?: string } = {}): Marks {
-  const made = new Marks({ redis, storage, place: folder, adopt: false, logger, ...options });
+function marks(
+  options: { adopt?: boolean; storage?: Storage; place?: string; probes?: Probes } = {},
+): Marks {
+  const probes = new Probes(logger);
+  const made = new Marks({ redis, storage, place: folder, adopt: false, probes, logger, ...options });
   running.push(made);
   return made;
 }
@@ -226,4 +230,17 @@ it('two that stop belonging together while a process runs keep their marks', asy
   await stopAll();
   expect(await redis.exists(KEY)).toBe(0);
   expect(await stateNow()).toBe('refused');
+});
+
+it('two that stop belonging together pause the jobs of a process that runs, until they are put right', async () => {
+  const probes = new Probes(logger);
+  await start({ probes });
+  const mark = await redis.hgetall(KEY);
+  await redis.flushall();
+  // Once is no proof: another process may be marking both.
+  expect([await probes.ask('marks'), probes.pauses('extract')]).toEqual(['same', false]);
+  expect([await probes.ask('marks'), probes.pauses('extract')]).toEqual(['apart', true]);
+  expect(probes.pauses('webhook')).toBe(false);
+  await redis.hset(KEY, mark);
+  expect([await probes.ask('marks'), probes.pauses('extract')]).toEqual(['same', false]);
 });

@@ -163,19 +163,10 @@ function compose(
     },
   });
   const incoming: Incoming = new Incoming({
-    instanceId,
+    ...{ instanceId, reports, acknowledgements, outbound, workspaces, logger },
+    ...{ book, groups, identities, timers, kept },
     ownJid: () => connection.ownJid,
     settings: () => settings,
-    reports,
-    acknowledgements,
-    book,
-    groups,
-    identities,
-    timers,
-    kept,
-    outbound,
-    workspaces,
-    logger,
   });
   const recipients = new Recipients(book, groups, identities);
   const session = new WhatsAppSession({

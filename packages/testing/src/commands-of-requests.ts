@@ -4,6 +4,7 @@
  * lost its request waits for itself.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { KEY_PREFIX } from 'soundpost-kit/redis/keys';
 import { RequestBudget } from 'soundpost-kit/redis/request-budget';
 
 interface Counted {
@@ -11,12 +12,12 @@ interface Counted {
   requests: number;
   /** Commands in the budget of their request. */
   ofRequests: number;
-  /**
-   * Names, with the first argument, of those that no request is known for: background work alone.
-   */
+  /** Names, with their first key, of those that no request is known for: background work alone. */
   readonly others: Set<string>;
   stop(): void;
 }
+
+const isKey = (argument: string): boolean => argument.startsWith(KEY_PREFIX);
 
 /** Counts from now on, in this process. */
 export function commandsOfRequests(): Counted {
@@ -36,7 +37,7 @@ export function commandsOfRequests(): Counted {
   };
   RequestBudget.prototype.add = function (this: RequestBudget, command, ms): void {
     if (inRequest.getStore()) counted.ofRequests += 1;
-    else counted.others.add(`${command.name} ${String(command.args.slice(0, 4))}`);
+    else counted.others.add(`${command.name} ${command.args.map(String).find(isKey) ?? ''}`);
     add.call(this, command, ms);
   };
   return counted;

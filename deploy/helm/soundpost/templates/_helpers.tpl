@@ -168,6 +168,8 @@ spec:
 {{- define "soundpost.image-and-rights" -}}
 image: {{ include "soundpost.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
+# Why a process refused to start, such as marks that differ, in `kubectl describe pod`.
+terminationMessagePolicy: FallbackToLogsOnError
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true

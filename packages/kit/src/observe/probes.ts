@@ -62,6 +62,17 @@ export const probeTable = {
     failed: 'the storage is away: what needs it waits or is refused',
     recovered: 'the storage answers again',
   },
+  /** Redis and the results belong together, by their marks (src/process/marks.ts). */
+  marks: {
+    states: ['same', 'apart'],
+    everyMs: 60_000,
+    // Two in a row: another process may be marking both.
+    failureThreshold: 2,
+    pauses: 'extract',
+    failed:
+      'Redis and the results no longer belong together: no jobs are taken, and the next start will be refused; see docs/how-to/disasters.md',
+    recovered: 'Redis and the results belong together again: jobs are taken',
+  },
   /** The volumes have more than the reserve. A job's three tries take longer than the interval. */
   disk: {
     states: ['ok', 'low'],
