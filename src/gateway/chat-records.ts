@@ -24,14 +24,14 @@ export async function messagesOf(
   log: MessageLog,
 ): Promise<LoggedMessage[]> {
   const addresses = (await session.addressesOf?.(jid)) ?? [jid];
-  const all = await Promise.all(addresses.map((one) => log.messages(instance.id, one, limit)));
+  // The shown address is the one that was learned last.
+  const all = await Promise.all(addresses.toReversed().map((one) => log.messages(instance.id, one, limit)));
   const [only = [], ...others] = all.filter((messages) => messages.length > 0);
-  return others.length === 0
-    ? only
-    : all
-        .flat()
-        .toSorted((a, b) => a.timestampSeconds - b.timestampSeconds)
-        .slice(-limit);
+  if (others.length === 0) {
+    return only;
+  }
+  const byTime = all.flat().toSorted((a, b) => a.timestampSeconds - b.timestampSeconds);
+  return byTime.slice(-limit);
 }
 
 /** Chats with messages first, newest at the top. */

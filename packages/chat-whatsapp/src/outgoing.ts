@@ -132,10 +132,7 @@ export class Outgoing {
     return chat.isGroup ? ((await groups.get(line, chat.jid)).ephemeralDuration ?? 0) : timers.of(chat.jid);
   }
 
-  /**
-   * @param remoteJid the chat as WhatsApp gets it: under another one it would look like another
-   * chat
-   */
+  /** @param remoteJid the chat as WhatsApp gets it: another address looks like another chat */
   async #quotation(
     line: Line,
     chat: Chat,

@@ -157,6 +157,12 @@ export class Recipients {
       return known;
     }
     const forms = numberForms(address.digits);
+    // Whose LID is known has an account: they wrote, or are in a group with this one.
+    const addresses = await Promise.all(forms.map((form) => this.#identities.addressesOf(personJid(form))));
+    const met = addresses.find(({ length }) => length > 1)?.[0];
+    if (met !== undefined) {
+      return met;
+    }
     const answers = (await asked('look the number up', line.socket.onWhatsApp(...forms))) ?? [];
     const accounts = new Map<string, string>();
     for (const { jid, exists } of answers) {

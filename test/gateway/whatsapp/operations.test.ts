@@ -129,6 +129,9 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
       expect(await sendTo(ada.number)).toBe('5566@lid');
       expect(await sendTo('5566@lid')).toBe('5566@lid');
       expect(await sendTo('9900@lid')).toBe('9900@lid');
+      // Somebody who has written, too, whom a look-up would not find.
+      await learn('8811@lid', personJid('4915199999998'));
+      expect(await sendTo('4915199999998')).toBe('8811@lid');
       setting.network.lids.set(hedy.jid, '7788@lid');
       expect(await sendTo(hedy.number)).toBe('7788@lid');
       await session.showPresence(adasChat, 'composing');
@@ -227,7 +230,11 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
       set(null, 2000);
       await until('it is off', async () => (await timer(adasChat)) === undefined);
       said(WEEK, 1500);
-      await until('it arrived', () => setting.reported.messages.length === 2);
+      // What comes after it was handled, so it was, too.
+      setting.network.socket.emit({ 'chats.upsert': [{ id: hedy.jid }] });
+      const isChat = async () => (await session.chats()).some(({ jid }) => jid === hedy.jid);
+      await until('it was handled', isChat);
+      expect(await timer(adasChat)).toBeUndefined();
       set(86_400, 3000);
       await until('it is on', async () => (await timer(adasChat)) === 86_400);
     });

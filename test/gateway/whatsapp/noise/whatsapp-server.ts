@@ -181,7 +181,7 @@ export class WhatsAppServer {
     const to = lid.endsWith('@lid') ? this.account.lid : this.account.jid;
     const { type, ciphertext } = await person.device.encrypt(to, message);
     const attrs = {
-      ...{ from: lid, id, type: 'text', t: '1700000000', notify: 'Somebody' },
+      ...{ from: lid, id, type: 'text', t: String(Math.floor(Date.now() / 1000)), notify: 'Somebody' },
       ...(number === undefined ? {} : { sender_pn: number }),
     };
     for (const line of this.lines) {
