@@ -5,11 +5,11 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 473,
-  lines: 67_200,
-  linesOfLargestPart: 15_640,
-  exportedTypeNames: 545,
-  linesOfLongestFunction: 81,
+  files: 512,
+  lines: 73_200,
+  linesOfLargestPart: 15_730,
+  exportedTypeNames: 580,
+  linesOfLongestFunction: 85,
   longCommentLines: 0,
   packages: 233,
 };
@@ -25,6 +25,6 @@ it('the house is no larger than it was', () => {
 it('one job runs the files that docs/architecture.md lists, and loads no more than before', async () => {
   const { loaded, ran } = await walkOfJob(projectFolder);
   expect(ran.map(({ file }) => file).sort()).toEqual(walkOfPage().sort());
-  expect(ran.length).toBeLessThanOrEqual(127);
-  expect(loaded.length).toBeLessThanOrEqual(285);
+  expect(ran.length).toBeLessThanOrEqual(132);
+  expect(loaded.length).toBeLessThanOrEqual(301);
 });
