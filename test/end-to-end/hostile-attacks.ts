@@ -246,3 +246,39 @@ export function attacksOf(share: number): Attacks {
     }),
   };
 }
+
+/** What a stranger, or a gateway that is none of ours, posts to `/hooks/gateway` again and again. */
+export interface EventFlood {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Of the first one, and once the address has shown too many wrong tokens or signatures. */
+  readonly statuses: readonly [first: number, later: number];
+}
+
+/** @param token GATEWAY_EVENTS_TOKEN */
+export function eventFloods(token: string): Readonly<Record<string, EventFlood>> {
+  const report = (data: readonly object[]): string => JSON.stringify({ event: 'messages.update', data });
+  const from = { 'content-type': 'application/json', 'x-forwarded-for': '203.0.113.77' };
+  const signed = { 'webhook-id': 'e', 'webhook-timestamp': '1', 'webhook-signature': 'v1,AAAA' };
+  const bearer = (shown: string) => ({ ...from, authorization: `Bearer ${shown}` });
+  // As long as a body may be, with almost as many values.
+  const most = report(times(45_000, () => ({}))).padEnd(256 * 1024);
+  return {
+    'status events with a wrong token': { headers: bearer('wrong'), body: most, statuses: [401, 429] },
+    'status events with a wrong signature': {
+      headers: { ...from, ...signed },
+      body: most,
+      statuses: [401, 429],
+    },
+    'status events of more updates than are taken': {
+      headers: bearer(token),
+      body: most,
+      statuses: [204, 204],
+    },
+    'status events of a thousand updates': {
+      headers: bearer(token),
+      body: report(times(1_000, (nth) => ({ keyId: `theirs-${nth}`, status: 'READ' }))),
+      statuses: [204, 204],
+    },
+  };
+}

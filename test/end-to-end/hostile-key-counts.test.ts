@@ -6,10 +6,14 @@ import { until } from 'soundpost-testing/until';
 import { beforeAll, expect, it } from 'vitest';
 import { type Answer, useClips, useService } from '../api/api-fixture.ts';
 import { amountOf } from '../api/metrics/samples.ts';
-import { type Attack, attacksOf } from './hostile-attacks.ts';
+import { type Attack, attacksOf, eventFloods } from './hostile-attacks.ts';
 
 /** Fewer than by default: what is refused beyond them is the same. */
 const SUBMISSIONS_PER_MINUTE = 20;
+
+const EVENTS_TOKEN = 'the-token-of-another-gateway';
+/** Wrong tokens and signatures of an address that are answered 401. */
+const WRONG_TOKENS = 30;
 
 const clip = useClips('tone.mp4');
 const service = useService({
@@ -18,6 +22,8 @@ const service = useService({
     RATE_READ_PER_MINUTE: '3600',
     UNFINISHED_PER_KEY: '100',
     TRANSCRIBER_URL: 'http://127.0.0.1:9/v1',
+    GATEWAY_EVENTS_TOKEN: EVENTS_TOKEN,
+    TRUST_PROXY: '1',
   },
 });
 
@@ -89,3 +95,15 @@ it('all attacks of one key end with their sentences, at its own cost, and anothe
   expect(amountOf(metrics, 'soundpost_key_held_total', { ...of(hostile), limit: 'submissions' })).toBe(1);
   expect(amountOf(metrics, 'soundpost_key_processor_seconds_total', of(hostile))).toBeGreaterThan(0);
 }, 240_000);
+
+it.each(Object.entries(eventFloods(EVENTS_TOKEN)))('%s: what is wrong is counted', async (name, flood) => {
+  const { statuses, body } = flood;
+  const headers = { ...flood.headers, 'x-forwarded-for': `203.0.113.${name.length}` };
+  const post = async (): Promise<number> =>
+    (await service().call('POST', '/hooks/gateway', { key: null, body, headers })).status;
+  const alike = statuses[0] === statuses[1] ? 1 : WRONG_TOKENS;
+  for (let nth = 0; nth < alike; nth += 1) expect(await post()).toBe(statuses[0]);
+  expect(await post()).toBe(statuses[1]);
+  const { status } = await service().call('GET', '/v1/usage', { key: await service().newKey() });
+  expect(status).toBe(200);
+});

@@ -20,7 +20,7 @@ import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { percentile, report } from '../faults/runs.ts';
 import { startTranscriber, type TranscriberStub } from '../followups/transcripts/transcriber-stub.ts';
-import { type Attack, attacksOf } from './hostile-attacks.ts';
+import { type Attack, attacksOf, type EventFlood, eventFloods } from './hostile-attacks.ts';
 
 /** Of another key's GET, above idle, p95. */
 const MOST_GET_MS = 50;
@@ -32,6 +32,9 @@ const MOST_MIB = 300;
 
 const JOBS = 5;
 const READ_EVERY_MS = 50;
+/** Connections over which status events are posted, each as fast as it is answered. */
+const SENDERS = 8;
+const EVENTS_TOKEN = 'the-token-of-another-gateway';
 const READS = ['/v1/jobs', '/v1/jobs?q=clip', '/v1/usage', '/health/live'];
 
 let redis: TestRedis;
@@ -72,6 +75,9 @@ beforeAll(async () => {
     RATE_SUBMIT_PER_MINUTE: '60',
     RATE_READ_PER_MINUTE: '3600',
     TRANSCRIBER_URL: transcriber.url,
+    GATEWAY_EVENTS_TOKEN: EVENTS_TOKEN,
+    // A flood of events has an address of its own.
+    TRUST_PROXY: '1',
     STANDS: stands,
     NODE_OPTIONS: `--import=${join(import.meta.dirname, 'stand-recorder.ts')}`,
   });
@@ -159,6 +165,27 @@ function attackWith(attack: Attack, key: string) {
   };
 }
 
+/** Posts until it is told to stop. @returns how often by status */
+function floodWith({ headers, body }: EventFlood) {
+  const statuses: Record<string, number> = {};
+  let isOver = false;
+  const post = async (): Promise<void> => {
+    while (!isOver) {
+      const { status } = await fetch(`${api}/hooks/gateway`, { method: 'POST', headers, body }).catch(() => ({
+        // It is refused before its body has been sent.
+        status: 'closed',
+      }));
+      statuses[status] = (statuses[status] ?? 0) + 1;
+    }
+  };
+  const ended = Promise.all(Array.from({ length: SENDERS }, post));
+  return async () => {
+    isOver = true;
+    await ended;
+    return statuses;
+  };
+}
+
 /** The most that each process holds, MiB, from now on; of tools and the reader the largest. */
 function memory(): () => Readonly<Record<string, number>> {
   const most: Record<string, number> = {};
@@ -198,10 +225,9 @@ function longestStandMs(name: string, sinceMs: number): number {
 const lostLeases = (): number =>
   (parts.worker?.output() ?? '').split('\n').filter((line) => /stalled|lock|lost/i.test(line)).length;
 
-it.each(Object.entries(attacksOf(1)))('%s', { timeout: 300_000 }, async (name, make) => {
-  const attack = await make();
-  for (const [path, body] of attack.bodies) bodies.set(path, body);
-  const [hostile, other] = [await newKey(), await newKey()];
+/** How another key is served before and during an attack. @param begin starts it, and gives what stops it */
+async function measured(name: string, begin: () => ReturnType<typeof attackWith>): Promise<void> {
+  const other = await newKey();
   const client = new Client(api, other);
   await jobMs(client, other);
   const idle = await serve(client, other, JOBS);
@@ -209,12 +235,11 @@ it.each(Object.entries(attacksOf(1)))('%s', { timeout: 300_000 }, async (name, m
   const sinceMs = Date.now();
   const lostBefore = lostLeases();
   const held = memory();
-  const stop = attackWith(attack, hostile);
+  const stop = begin();
   await sleep(1_000);
   const attacked = await serve(client, other, JOBS);
   const mib = held();
   const statuses = await stop();
-  for (const path of attack.bodies.keys()) bodies.delete(path);
 
   const standMs = { api: longestStandMs('api', sinceMs), worker: longestStandMs('worker', sinceMs) };
   const figures = {
@@ -231,4 +256,16 @@ it.each(Object.entries(attacksOf(1)))('%s', { timeout: 300_000 }, async (name, m
   expect.soft(Math.max(standMs.api, standMs.worker), all).toBeLessThanOrEqual(LONGEST_STAND_MS);
   expect.soft(Math.max(...Object.values(mib)), all).toBeLessThanOrEqual(MOST_MIB);
   expect.soft(lostLeases() - lostBefore, all).toBe(0);
+}
+
+it.each(Object.entries(attacksOf(1)))('%s', { timeout: 300_000 }, async (name, make) => {
+  const attack = await make();
+  for (const [path, body] of attack.bodies) bodies.set(path, body);
+  const hostile = await newKey();
+  await measured(name, () => attackWith(attack, hostile));
+  for (const path of attack.bodies.keys()) bodies.delete(path);
+});
+
+it.each(Object.entries(eventFloods(EVENTS_TOKEN)))('%s', { timeout: 300_000 }, async (name, flood) => {
+  await measured(name, () => floodWith(flood));
 });
