@@ -347,7 +347,8 @@ it.each(Object.entries(openRoutes))('%s needs no key', async (name, status) => {
 });
 
 /** The lease, the reader of events, the webhooks that it looks for, codes that the test makes, and probes. */
-const background = /:(lease|event-cursor|webhooks|media-expiry)$|:inbox-code:|^(exists|set|time) \{soundpost\}/;
+const background =
+  /:(lease|event-cursor|webhooks|media-expiry)$|:inbox-code:|^(exists|set|time) \{soundpost\}/;
 
 /** Last: of all requests above. A command that has lost its request waits for itself (packages/kit/test/redis/request-budget.test.ts). */
 it('A6. each route waits for a Redis that hangs once', () => {
@@ -355,4 +356,3 @@ it('A6. each route waits for a Redis that hangs once', () => {
   expect(counted.ofRequests).toBeGreaterThan(counted.requests);
   expect([...counted.others].filter((command) => !background.test(command))).toEqual([]);
 });
-

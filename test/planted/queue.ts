@@ -148,7 +148,11 @@ export const queueFaults: readonly Fault[] = [
     in: 'RequestBudget.#wait',
     search: 'if (!command.isSettled) command.reject(limit.signal.reason);',
     replace: '',
-    tests: ['packages/kit/test/redis/request-budget.test.ts', 'test/api/deadlines.core-all.test.ts', 'test/redis/clock.test.ts'],
+    tests: [
+      'packages/kit/test/redis/request-budget.test.ts',
+      'test/api/deadlines.core-all.test.ts',
+      'test/redis/clock.test.ts',
+    ],
   },
   {
     name: 'each-command-waits-for-itself',
@@ -173,6 +177,22 @@ export const queueFaults: readonly Fault[] = [
     search: "state.kind === 'refused' ? 'apart' : 'same'",
     replace: "'same'",
     tests: ['test/process/marks.test.ts'],
+  },
+  {
+    name: 'events-without-an-edition',
+    promise: 'how-to/upgrade: each kind of record carries its edition',
+    in: 'withEdition',
+    search: 'return { ...fields, version: EDITION };',
+    replace: 'return fields as Fields & { version: typeof EDITION };',
+    tests: ['test/api/editions.test.ts'],
+  },
+  {
+    name: 'unreadable-event-stops-all',
+    promise: 'how-to/upgrade: an event that cannot be read is passed over',
+    in: 'parseEvent',
+    search: 'readValue(StoredEvent, fields)',
+    replace: 'StoredEvent.parse({ ...fields, envelope: fields.envelope as string })',
+    tests: ['test/gateway/events.test.ts'],
   },
   {
     name: 'accepted-job-not-remembered',

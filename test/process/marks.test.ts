@@ -44,9 +44,7 @@ afterAll(async () => {
   await server.close();
 });
 
-function marks(
-  options: { adopt?: boolean; storage?: Storage; place?: string; probes?: Probes } = {},
-): Marks {
+function marks(options: { adopt?: boolean; storage?: Storage; place?: string; probes?: Probes } = {}): Marks {
   const probes = new Probes(logger);
   const made = new Marks({ redis, storage, place: folder, adopt: false, probes, logger, ...options });
   running.push(made);

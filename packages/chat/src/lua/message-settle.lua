@@ -1,15 +1,16 @@
 -- Settles a message and moves its status forward, never back, with the events of both.
 -- KEYS: message, chat, chats, unread, events
 -- ARGV: rank, status, atMs, messageId, chatJid, arrival, instanceId, upsertEvent, updateEvent,
---   streamLength, oldestMs
+--   streamLength, oldestMs, edition
 -- Returns: 1 when the status moved, otherwise 0
 -- A receipt may arrive before the network's own acknowledgement, so any status settles the message.
 local message, chat, chats, unread, events = unpack(KEYS)
 local rank, word, at, id, jid, kind = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local instanceId, upsert, update, length, oldest = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local instanceId, upsert, update, length = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local oldest, edition = ARGV[11], ARGV[12]
 local function emit(event, envelope)
   redis.call('XADD', events, 'MAXLEN', '~', length, '*',
-    'instanceId', instanceId, 'event', event, 'envelope', envelope)
+    'version', edition, 'instanceId', instanceId, 'event', event, 'envelope', envelope)
 end
 local current = redis.call('HGET', message, 'rank')
 if not current then return 0 end
