@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { readText, unlessUnreadable } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 import type { QueueName } from '../jobs/names.ts';
 
@@ -69,6 +70,11 @@ export async function failingSinceMs(
     digestOf(endpointOf(url).endpoint),
   );
   if (text === null) return undefined;
-  const { failures, failedSince, hasAnswered } = EndpointState.parse(JSON.parse(text));
+  const state = await unlessUnreadable(
+    () => readText(EndpointState, text),
+    () => undefined,
+  );
+  if (state === undefined) return undefined;
+  const { failures, failedSince, hasAnswered } = state;
   return failures >= (hasAnswered ? FAILING_AFTER : 1) ? failedSince : undefined;
 }

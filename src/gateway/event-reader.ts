@@ -17,6 +17,7 @@ import { type Lease, loadFencedScript } from 'soundpost-chat/lease/lease';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { isRedisAway } from 'soundpost-kit/observe/away';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { readable } from 'soundpost-kit/redis/record';
 import type { EventDeliveries } from './webhooks/event-deliveries.ts';
 
 interface EventReaderOptions {
@@ -73,7 +74,7 @@ export class EventReader {
   async since(id: string): Promise<LiveEvent[]> {
     const { redis } = this.#options;
     const reply = await redis.xrange(EVENT_STREAM, `(${id}`, '+', 'COUNT', LONGEST_REPLAY);
-    return parseEntries(reply).map(parseEvent);
+    return readable(parseEntries(reply), parseEvent);
   }
 
   async #run(): Promise<void> {
@@ -82,10 +83,12 @@ export class EventReader {
       try {
         const entries = parseStreams(await untilAborted(this.#read(), signal));
         for (const entry of entries) {
-          const event = parseEvent(entry);
-          await untilAborted(this.#deliver(event), signal);
-          for (const listener of this.#listeners) {
-            listener(event);
+          const [event] = readable([entry], parseEvent);
+          if (event === undefined) {
+            this.#options.logger.error({ event: entry.id }, 'an event that cannot be read was passed over');
+          } else {
+            await untilAborted(this.#deliver(event), signal);
+            for (const listener of this.#listeners) listener(event);
           }
           this.#last = entry.id;
         }

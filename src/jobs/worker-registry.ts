@@ -9,6 +9,7 @@ import type { Logger } from 'soundpost-base/logger';
 import { fateOf, homeOfThisProcess } from 'soundpost-base/process-home';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { readable, readText, withEdition } from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { heldJobs, wakeWorker } from './bullmq-internals.ts';
@@ -109,7 +110,7 @@ export class WorkerRegistry {
     const { redis, home = await homeOfThisProcess() } = this.#options;
     const record: WorkerRecord = { home, workers: this.#workers };
     const askedMs = performance.now();
-    const args = [this.id, JSON.stringify(record)];
+    const args = [this.id, JSON.stringify(withEdition(record))];
     const flat = (await beat.run(redis, KEYS, args)) as string[];
     const heardMs = performance.now();
     const wasCutOff = heardMs - this.#heardMs > CUT_OFF_MS;
@@ -130,7 +131,10 @@ export class WorkerRegistry {
   async #judge(id: string, sighting: Sighting, silentMs: number): Promise<void> {
     if (silentMs < SILENT_HERE_MS) return;
     const { redis, logger } = this.#options;
-    const record = WorkerRecord.parse(JSON.parse((await redis.hget(WORKERS, id)) ?? '{}'));
+    const stored = (await redis.hget(WORKERS, id)) ?? '{}';
+    const [record] = readable([stored], (text) => readText(WorkerRecord, text));
+    // Another edition's: those of its own judge it, and BullMQ's locks end in any case.
+    if (record === undefined) return;
     const { extract } = record.workers;
     const fate = await fateOf(record.home);
     if (fate === 'dead' || (fate === 'unknown' && silentMs > PRESUMED_DEAD_MS)) {

@@ -3,7 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { EVENT_STREAM } from 'soundpost-chat/event-stream';
 import { GatewayEvent, gatewayEventData } from 'soundpost-contract/gateway-events';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { receivedBody } from 'soundpost-testing/received-body';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { Webhook } from 'standardwebhooks';
@@ -123,6 +125,20 @@ describe('messages.update', () => {
 
   it('that the receiver cannot read does not hold up the next one', async () => {
     answers.push(400);
+    const { body } = await gateway.call('POST', SEND, { number: ada.number, audio });
+    expect(await posted(body.key.id, 'DELIVERY_ACK')).toEqual(['SERVER_ACK', 'DELIVERY_ACK']);
+  });
+
+  it.each([
+    [
+      'of the next edition',
+      ['version', '2', 'instanceId', 'a', 'event', 'messages.update', 'envelope', '{}'],
+    ],
+    ['that is damaged', ['event', 'messages.update']],
+  ])('%s is passed over, and the next one is told', async (_which, fields) => {
+    const direct = connectPatiently(redis.url);
+    await direct.xadd(EVENT_STREAM, '*', ...fields);
+    direct.disconnect();
     const { body } = await gateway.call('POST', SEND, { number: ada.number, audio });
     expect(await posted(body.key.id, 'DELIVERY_ACK')).toEqual(['SERVER_ACK', 'DELIVERY_ACK']);
   });

@@ -179,6 +179,22 @@ export const queueFaults: readonly Fault[] = [
     tests: ['test/process/marks.test.ts'],
   },
   {
+    name: 'events-without-an-edition',
+    promise: 'how-to/upgrade: each kind of record carries its edition',
+    in: 'withEdition',
+    search: 'return { ...fields, version: EDITION };',
+    replace: 'return fields as Fields & { version: typeof EDITION };',
+    tests: ['test/api/editions.test.ts'],
+  },
+  {
+    name: 'unreadable-event-stops-all',
+    promise: 'how-to/upgrade: an event that cannot be read is passed over',
+    in: 'parseEvent',
+    search: 'readValue(StoredEvent, fields)',
+    replace: 'StoredEvent.parse({ ...fields, envelope: fields.envelope as string })',
+    tests: ['test/gateway/events.test.ts'],
+  },
+  {
     name: 'accepted-job-not-remembered',
     promise:
       'failure.md "Redis\' master is replaced": what the new master has missed is submitted again by the API',

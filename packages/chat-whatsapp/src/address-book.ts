@@ -7,6 +7,7 @@ import type { Chat as BaileysChat, Contact as BaileysContact, GroupMetadata } fr
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { Contact, NetworkChat } from 'soundpost-chat/transport';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { withEdition } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 import type { Identities } from './identities.ts';
 import { bareJid, isGroupJid, isLid, isPersonJid, userOf } from './phone-jid.ts';
@@ -204,7 +205,10 @@ export class AddressBook {
     const known = await this.#redis.hmget(hash, ...jids);
     const merged = jids.flatMap((jid, index) => {
       const old: unknown = JSON.parse(known[index] ?? '{}');
-      return [jid, JSON.stringify(schema.parse({ ...defaults, ...Object(old), ...news.get(jid) }))];
+      return [
+        jid,
+        JSON.stringify(withEdition(schema.parse({ ...defaults, ...Object(old), ...news.get(jid) }))),
+      ];
     });
     await this.#redis.hset(hash, ...merged);
   }

@@ -5,6 +5,7 @@
 
 import type { GatewayEvent, GatewayEventData, GatewayEventName } from 'soundpost-contract/gateway-events';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { EDITION, readValue } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 import type { Instance } from './instances.ts';
 import { gatewayKey } from './redis-keys.ts';
@@ -46,8 +47,9 @@ export interface LiveEvent extends StoredEvent {
   readonly id: string;
 }
 
+/** @throws UnreadableRecord */
 export function parseEvent({ id, fields }: StreamEntry): LiveEvent {
-  return { id, ...StoredEvent.parse(fields) };
+  return { id, ...readValue(StoredEvent, fields) };
 }
 
 /** `0-0` for an empty stream. */
@@ -80,6 +82,8 @@ export async function appendEvent(redis: Redis, event: StoredEvent): Promise<voi
     '~',
     EVENT_STREAM_LENGTH,
     '*',
+    'version',
+    EDITION,
     'instanceId',
     event.instanceId,
     'event',

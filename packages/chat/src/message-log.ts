@@ -9,7 +9,14 @@ import type { MessageRecordAnswer } from 'soundpost-contract/gateway-operations'
 import { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { ofItsType, readText, readValue, unlessUnreadable, withEdition } from 'soundpost-kit/redis/record';
+import {
+  EDITION,
+  ofItsType,
+  readText,
+  readValue,
+  unlessUnreadable,
+  withEdition,
+} from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { mentionedJid } from './address.ts';
@@ -135,7 +142,7 @@ export class MessageLog {
     await editScript.run(
       this.#redis,
       [messageKey(instanceId, key.id), EVENT_STREAM],
-      [text, instanceId, update, EVENT_STREAM_LENGTH],
+      [text, instanceId, update, EVENT_STREAM_LENGTH, EDITION],
     );
   }
 
@@ -223,6 +230,7 @@ export class MessageLog {
         networkId,
         this.#keepSeconds,
         sentHere ? envelope(instance, ownJid, 'send.message', data) : '',
+        EDITION,
       ],
     );
     return moved === 1;

@@ -18,6 +18,8 @@ redis.call('ZREM', own(key, endpoint), id)
 local function noteAnswer()
   local status = tonumber(answer)
   local state = stateOf(key, endpoint) or {endpoint = address, failures = 0, hasAnswered = false}
+  -- EDITION in packages/kit/src/redis/record.ts.
+  state.version = 1
   if status > 0 and status < 500 then
     state.failures, state.failedSince, state.hasAnswered = 0, nil, true
   else

@@ -27,7 +27,10 @@ local function states(k) return prefix .. ':endpoints:' .. k end
 local function isRemembered(e) return string.sub(e, 1, 1) ~= '-' end
 local function stateOf(k, e)
   local text = redis.call('HGET', states(k), e)
-  return text and cjson.decode(text)
+  if not text then return nil end
+  local isReadable, state = pcall(cjson.decode, text)
+  -- A damaged one is as if nothing were known.
+  return isReadable and type(state) == 'table' and tonumber(state.failures) and state or nil
 end
 local function standingOf(k, e)
   if not isRemembered(e) then return tonumber(string.sub(e, 2)) end

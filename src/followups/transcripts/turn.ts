@@ -10,6 +10,7 @@ import type { Logger } from 'soundpost-base/logger';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing, type Tracing } from 'soundpost-kit/observe/tracing/tracing';
 import { redisNow } from 'soundpost-kit/redis/clock';
+import { readText, withEdition } from 'soundpost-kit/redis/record';
 import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { PCM_RATE, wavHead } from 'soundpost-media/notes/pcm-file';
@@ -87,7 +88,7 @@ async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
   const retryUntilUp = <Result>(work: () => Promise<Result>) => services.retryUntilUp(signal, work);
   const keys = besideAudio(audio);
   const keep = (recording: Recording): Promise<unknown> =>
-    retryUntilUp(() => storage.write(keys.heard, Readable.from([JSON.stringify(recording)])));
+    retryUntilUp(() => storage.write(keys.heard, Readable.from([JSON.stringify(withEdition(recording))])));
 
   let recording = await retryUntilUp(() => readHeard(storage, keys.heard));
   if (recording === undefined) {
@@ -199,7 +200,7 @@ export async function audiosOf(
 
 async function readHeard(storage: Storage, key: string): Promise<Recording | undefined> {
   const stored = await storage.read(key).catch(orMissing);
-  return stored && Recording.parse(JSON.parse(await text(stored)));
+  return stored && readText(Recording, await text(stored));
 }
 
 function orMissing(error: unknown): undefined {

@@ -6,6 +6,7 @@
 import { changeRecord, type Instance, readRecord } from 'soundpost-chat/instances';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { readable, readText, withEdition } from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { GROUPS, type Group, newInviteCode } from './groups.ts';
@@ -73,10 +74,11 @@ export class Directory {
   /** Digits and ids of all instances on the network. */
   async instances(): Promise<{ digits: string; instanceId: string }[]> {
     const all = await this.#redis.hgetall(MEMBERS);
-    return Object.entries(all).flatMap(([digits, stored]) => {
-      const { instanceId } = Member.parse(JSON.parse(stored));
-      return instanceId === null ? [] : [{ digits, instanceId }];
-    });
+    const members = readable(Object.entries(all), ([digits, stored]) => ({
+      digits,
+      instanceId: readText(Member, stored).instanceId,
+    }));
+    return members.flatMap(({ digits, instanceId }) => (instanceId === null ? [] : [{ digits, instanceId }]));
   }
 
   async setBlocked(digits: string, other: string, blocked: boolean): Promise<void> {
@@ -142,7 +144,7 @@ export class Directory {
     };
     const seeded = people.flatMap((person) => [
       person.digits,
-      JSON.stringify({ name: person.name, instanceId: null } satisfies Member),
+      JSON.stringify(withEdition({ name: person.name, instanceId: null } satisfies Member)),
     ]);
     const member: Member = { name: instance.name, instanceId: instance.id };
     const stored = await settleScript.run(
@@ -150,15 +152,15 @@ export class Directory {
       [PLACES, MEMBERS, GROUPS],
       [
         instance.id,
-        JSON.stringify(place),
+        JSON.stringify(withEdition(place)),
         digits,
-        JSON.stringify(member),
+        JSON.stringify(withEdition(member)),
         groupDigits,
-        JSON.stringify(group),
+        JSON.stringify(withEdition(group)),
         ...seeded,
       ],
     );
-    return Place.parse(JSON.parse(z.string().parse(stored)));
+    return readText(Place, z.string().parse(stored));
   }
 
   async nameOf(digits: string): Promise<string> {
@@ -196,18 +198,18 @@ export class Archive {
   }
 
   /** @param owners digits of the accounts, or of the group */
-  async keep(owners: readonly string[], message: unknown): Promise<void> {
+  async keep(owners: readonly string[], message: object): Promise<void> {
     await keepScript.run(this.#redis, owners.map(archiveKey), [
-      JSON.stringify(message),
+      JSON.stringify(withEdition(message)),
       LONGEST_ARCHIVE,
       this.#keepSeconds,
     ]);
   }
 
-  /** Oldest first. */
+  /** Oldest first, without what cannot be read. */
   async of<Schema extends z.ZodType>(digits: string, schema: Schema): Promise<z.output<Schema>[]> {
     const stored = await this.#redis.lrange(archiveKey(digits), 0, -1);
-    return z.array(schema).parse(stored.map((text) => JSON.parse(text)));
+    return readable(stored, (text) => readText(schema, text));
   }
 
   async forget(digits: readonly string[]): Promise<void> {

@@ -12,6 +12,7 @@ import type { MessageContent } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { MessageStatus } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { readText, withEdition } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 import { type Directory, digitsOf, isGroupJid, personJid } from './directory.ts';
 import type { Groups } from './groups.ts';
@@ -186,13 +187,13 @@ export class Calls {
 
   async begin(call: Call): Promise<string> {
     const callId = randomUUID();
-    await this.#redis.set(callKey(callId), JSON.stringify(call), 'EX', RINGS_SECONDS);
+    await this.#redis.set(callKey(callId), JSON.stringify(withEdition(call)), 'EX', RINGS_SECONDS);
     return callId;
   }
 
   /** The call, if it is still ringing. */
   async end(callId: string): Promise<Call | undefined> {
     const stored = await this.#redis.getdel(callKey(callId));
-    return stored === null ? undefined : Call.parse(JSON.parse(stored));
+    return stored === null ? undefined : readText(Call, stored);
   }
 }

@@ -11,6 +11,7 @@ import type { IncomingMessage, TransportReports } from 'soundpost-chat/transport
 import { MessageContent } from 'soundpost-contract/gateway';
 import type { MessageStatus } from 'soundpost-contract/job';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { readable, readText, withEdition } from 'soundpost-kit/redis/record';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { z } from 'zod';
 import { type Archive, type Directory, groupJid, personJid } from './directory.ts';
@@ -84,8 +85,9 @@ export class Relay {
     const { redis } = this.#options;
     await this.#inOrder(async () => {
       await redis.srem(AWAY, digits);
-      for (const text of await redis.lrange(waitingKey(digits), 0, -1)) {
-        await this.#deliver(Relayed.parse(JSON.parse(text)));
+      const waiting = await redis.lrange(waitingKey(digits), 0, -1);
+      for (const message of readable(waiting, (text) => readText(Relayed, text))) {
+        await this.#deliver(message);
       }
       await redis.del(waitingKey(digits));
     });
@@ -174,7 +176,7 @@ export class Relay {
     if (recipient.instanceId === null) {
       return 'delivered';
     }
-    const later = JSON.stringify({ ...message, only: digits });
+    const later = JSON.stringify(withEdition({ ...message, only: digits }));
     if ((await keepForAwayScript.run(redis, [AWAY, waitingKey(digits)], [digits, later])) === 1) {
       return 'waiting';
     }

@@ -1,17 +1,18 @@
 -- Settles a message and moves its status forward, never back, with the events of both.
 -- KEYS: message, chat, chats, unread, events, alias (of the network's id)
 -- ARGV: rank, status, atMs, messageId, chatJid, arrival, instanceId, upsertEvent, updateEvent,
---   streamLength, oldestMs, networkId ('' for none), keepSeconds, sendEvent
+--   streamLength, oldestMs, networkId ('' for none), keepSeconds, sendEvent, edition
 -- Returns: 1 when the status moved, otherwise 0
 -- A receipt may arrive before the network's own acknowledgement, so any status settles the message.
 -- `sendEvent` is empty for a message that the gateway did not send.
 local message, chat, chats, unread, events, alias = unpack(KEYS)
 local rank, word, at, id, jid, kind = tonumber(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local instanceId, upsert, update, length, oldest = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
-local networkId, keepSeconds, send = ARGV[12], ARGV[13], ARGV[14]
+local instanceId, upsert, update, length = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local oldest, networkId, keepSeconds = ARGV[11], ARGV[12], ARGV[13]
+local send, edition = ARGV[14], ARGV[15]
 local function emit(event, envelope)
   redis.call('XADD', events, 'MAXLEN', '~', length, '*',
-    'instanceId', instanceId, 'event', event, 'envelope', envelope)
+    'version', edition, 'instanceId', instanceId, 'event', event, 'envelope', envelope)
 end
 local current = redis.call('HGET', message, 'rank')
 if not current then return 0 end

@@ -57,6 +57,18 @@ export function readText<Schema extends z.ZodType>(schema: Schema, text: string)
   return readValue(schema, value);
 }
 
+/** What `read` makes of those that this version can read; the others are left out. */
+export function readable<Item, Read>(items: readonly Item[], read: (item: Item) => Read): Read[] {
+  return items.flatMap((item) => {
+    try {
+      return [read(item)];
+    } catch (error) {
+      if (error instanceof UnreadableRecord) return [];
+      throw error;
+    }
+  });
+}
+
 /** The answer of a command on a key. @throws UnreadableRecord if the key holds another type */
 export async function ofItsType<Answer>(command: Promise<Answer>): Promise<Answer> {
   try {

@@ -149,7 +149,7 @@ export const Environment = z.object({
   REDIS_DEADLINE_SECONDS: seconds
     .default(0.9)
     .describe(
-      'How long Redis may take to answer a command of a request, seconds; after that the request is answered 503. A submission that Redis does not take in this time is never started',
+      'How long a request waits for Redis, all its commands together, seconds; after that the request is answered 503. A submission that Redis does not take in this time is never started',
     ),
   REDIS_WAIT_REPLICAS: z.coerce
     .number()
