@@ -23,7 +23,8 @@ export const telegramFaults: readonly Fault[] = [
   },
   {
     name: 'telegram-group-stays-behind',
-    promise: 'telegram.md "Chats and their ids": when a group becomes a supergroup the chat moves to the new id',
+    promise:
+      'telegram.md "Chats and their ids": when a group becomes a supergroup the chat moves to the new id',
     in: 'Outgoing.moved',
     search: 'await log.moveChat(instanceId, old, now);',
     replace: '',
@@ -34,12 +35,13 @@ export const telegramFaults: readonly Fault[] = [
     promise: 'telegram.md "How messages come in": with a secret that the gateway checks',
     in: 'createTelegramTransport',
     search: '!isSameSecret(given, open.connection.secretToken)',
-    replace: "!isSameSecret(given, given)",
+    replace: '!isSameSecret(given, given)',
     tests: [INCOMING],
   },
   {
     name: 'telegram-takes-over-a-webhook',
-    promise: 'telegram.md "How messages come in": if another program receives its updates, the instance closes',
+    promise:
+      'telegram.md "How messages come in": if another program receives its updates, the instance closes',
     in: 'Connection.#open',
     search: "if (url !== '' && !url.endsWith(this.#ownPath)) throw new Refused(409, FOREIGN_WEBHOOK);",
     replace: '',

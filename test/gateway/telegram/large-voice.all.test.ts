@@ -30,7 +30,10 @@ it('of 45 MB goes out in one piece, and one that the server finds too large is 4
   expect(message?.request).toMatchObject({ duration: 1430 });
   expect(message && 'voice' in message.request && message.request.voice.bytes.length).toBe(size);
 
-  net.api.mishaps.push({ method: 'sendVoice', refuse: { code: 413, description: 'Request Entity Too Large' } });
+  net.api.mishaps.push({
+    method: 'sendVoice',
+    refuse: { code: 413, description: 'Request Entity Too Large' },
+  });
   const refused = await send();
   expect([refused.status, refused.body.code]).toEqual([413, 'payload_too_large']);
   expect(net.api.faults).toEqual([]);
