@@ -1,5 +1,5 @@
 -- Settles a message and moves its status forward, never back, with the events of both.
--- KEYS: message, chat, chats, unread, events, alias (of the network's id, if there is one)
+-- KEYS: message, chat, chats, unread, events, alias
 -- ARGV: rank, status, atMs, messageId, chatJid, arrival, instanceId, upsertEvent, updateEvent,
 --   streamLength, oldestMs, networkId ('' for none), keepSeconds
 -- Returns: 1 when the status moved, otherwise 0
