@@ -50,11 +50,8 @@ export class ChatActions {
   }
 
   #renewLater(chatId: number, signal: AbortSignal, once: () => Promise<unknown>, left: number): void {
+    if (left === 0) this.stop(chatId);
     if (signal.aborted) return;
-    if (left === 0) {
-      this.stop(chatId);
-      return;
-    }
     const timer = setTimeout(() => {
       once().then(
         () => this.#renewLater(chatId, signal, once, left - 1),

@@ -158,6 +158,11 @@ export class FakeBotApi {
     this.#slowed.set(chatId, { seconds, untilMs: undefined });
   }
 
+  /** Whether a long poll waits for the next update. */
+  get isPolled(): boolean {
+    return this.#poll !== undefined;
+  }
+
   /** Another program polls for the updates of this bot. */
   interfere(): void {
     this.#poll?.('conflict');

@@ -97,6 +97,7 @@ describe('long polling', () => {
 
 describe('the connection', () => {
   it('closes with a sentence when another program polls, and opens again when it is told to', async () => {
+    await until('the gateway polls', () => net.api.isPolled);
     net.api.interfere();
     const { reason } = await untilState(net, 'close');
     expect(reason).toMatch(/another program receives the updates of this bot/);
@@ -117,6 +118,7 @@ describe('the connection', () => {
   });
 
   it('closes when the token was revoked, and the send that met it says so', async () => {
+    await until('the gateway polls', () => net.api.isPolled);
     net.api.isRevoked = true;
     const answer = await net.voice(ada.id);
     expect([answer.status, answer.body.response.message[0]]).toEqual([

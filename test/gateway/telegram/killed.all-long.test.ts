@@ -12,7 +12,8 @@ import { caller, type GatewaySetting, makeFolder, makeTone } from '../gateway-fi
 import { type FakeBotApi, startFakeBotApi } from './fake-bot-api.ts';
 import { createBot } from './telegram-fixture.ts';
 
-const KILLS = byRun({ all: 20, long: 200 });
+const KILLS = byRun({ all: 10, long: 200 });
+const KILL_MS = 60_000;
 /** Sent at once in each life of the gateway. */
 const AT_ONCE = 4;
 /** When a process dies: as a send arrives, when it has had its effect, or a moment after its answer. */
@@ -21,6 +22,7 @@ const moments = ['arrived', 'sent', 'answered'] as const;
 let redis: TestRedis;
 let folder: Awaited<ReturnType<typeof makeFolder>>;
 let api: FakeBotApi;
+let running: Awaited<ReturnType<typeof startProcess>> | undefined;
 
 beforeAll(async () => {
   [redis, folder, api] = await Promise.all([startTestRedis(), makeFolder(), startFakeBotApi()]);
@@ -28,6 +30,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  await running?.kill();
   await api.close();
   await redis.close();
   await folder.remove();
@@ -36,11 +39,12 @@ afterAll(async () => {
 /** The last status of a request: 200 it was sent, 504 nobody knows. */
 const outcomes = new Map<string, number | undefined>();
 
-it(`sends nothing twice in ${KILLS} kills`, async () => {
+it(`sends nothing twice in ${KILLS} kills`, { timeout: KILLS * KILL_MS }, async () => {
   const random = seeded(7);
   const audio = (await readFile(join(folder.path, 'note.ogg'))).toString('base64');
   for (let kill = 0; kill <= KILLS; kill += 1) {
     const gateway = await startProcess();
+    running = gateway;
     if (kill === 0) await createBot({ api, gateway });
     else await gateway.open();
     const ask = (key: string): Promise<void> => settle(gateway.call, key, audio, gateway.isDead);

@@ -14,7 +14,7 @@ import {
 } from '../gateway-fixture.ts';
 import { type FakeBotApi, type FakeChat, type FakeUser, startFakeBotApi } from './fake-bot-api.ts';
 
-export const user = (id: number, first_name: string): FakeUser => ({ id, is_bot: false, first_name });
+const user = (id: number, first_name: string): FakeUser => ({ id, is_bot: false, first_name });
 export const ada = user(501, 'Ada');
 export const hedy = user(502, 'Hedy');
 
