@@ -15,7 +15,8 @@ const PYTHON = '/usr/bin/python3';
 const SLIXMPP = '/usr/lib/python3/dist-packages/slixmpp';
 const program = fileURLToPath(new URL('./xmpp-peer.py', import.meta.url));
 
-// biome-ignore lint/suspicious/noExplicitAny: a test reads the fields that it expects, and fails where they are not
+// biome-ignore lint/suspicious/noExplicitAny: a test reads the fields that it expects, and fails
+// where they are not
 export type PeerEvent = Record<string, any>;
 
 export interface XmppPeer {
