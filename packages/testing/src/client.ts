@@ -8,8 +8,7 @@ import { fetch } from './http.ts';
 import { receivedBody } from './received-body.ts';
 import { until } from './until.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: a test reads the fields that it expects, and fails
-// where they are not
+// biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects, else it fails
 export type Json = any;
 
 export interface Answer {

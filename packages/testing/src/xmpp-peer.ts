@@ -15,8 +15,7 @@ const PYTHON = '/usr/bin/python3';
 const SLIXMPP = '/usr/lib/python3/dist-packages/slixmpp';
 const program = fileURLToPath(new URL('./xmpp-peer.py', import.meta.url));
 
-// biome-ignore lint/suspicious/noExplicitAny: a test reads the fields that it expects, and fails
-// where they are not
+// biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects, else it fails
 export type PeerEvent = Record<string, any>;
 
 export interface XmppPeer {
@@ -28,7 +27,7 @@ export interface XmppPeer {
    * Calls a method of the peer by its name.
    * @throws Error with the condition that the server answered
    */
-  // biome-ignore lint/suspicious/noExplicitAny: as above
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects, else it fails
   do(name: string, fields?: Record<string, unknown>): Promise<any>;
   /** What came since it connected, oldest first. */
   readonly events: readonly PeerEvent[];
