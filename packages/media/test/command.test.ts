@@ -20,7 +20,7 @@ it('puts every guard in front of the input that it guards, names files as files,
     '-format_whitelist mov',
     '-f mov',
     '-max_pixels 36000000',
-    '-max_streams 400',
+    '-max_streams 1000',
     '-probesize 10M',
     '-analyzeduration 10M',
   ]) {

@@ -35,21 +35,20 @@ afterAll(async () => {
   await prosody?.close();
 });
 
-it.each([
-  ['a server without uploads', `ada@${DOMAIN}`, 'network_refused', 'offers no file upload'],
-  ['nobody under this address', `nobody@${DOMAIN}`, 'unknown_recipient', 'nobody'],
-])('%s', async (_what, number, code, words) => {
-  const hook = service.outside.hook(code);
+it('by a server without uploads', async () => {
+  const hook = service.outside.hook('refused');
   const jobId = await service.submit({
     source: { type: 'url', url },
     output: { format: 'voice' },
-    options: { webhook: hook.url, voiceMessage: { instance: 'jabber', number } },
+    options: { webhook: hook.url, voiceMessage: { instance: 'jabber', number: `ada@${DOMAIN}` } },
   });
   const told = await until('the end of the voice message', () =>
     hook.received.find(({ json }) => json.event === 'voice.updated'),
   );
   const { voiceMessage } = await service.job(jobId);
-  expect(voiceMessage).toMatchObject({ status: 'failed', attempts: 1, key: null, error: { code } });
-  expect(voiceMessage.error.message).toContain(words);
+  expect(voiceMessage).toMatchObject({
+    ...{ status: 'failed', attempts: 1, key: null },
+    error: { code: 'network_refused', message: expect.stringContaining('offers no file upload') },
+  });
   expect(told.json.voiceMessage).toEqual(voiceMessage);
 });
