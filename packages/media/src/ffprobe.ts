@@ -105,9 +105,9 @@ const NATIVE_TAG = '0x0000';
 const Packets = z.object({ packets: z.array(z.object({ stream_index: z.int(), pts_time: decimal })) });
 
 /**
- * ASF, and Matroska of Video for Windows, keep one time of a picture, which ffmpeg takes for that of
- * its decoding. It does not know then when the first of B-frames is shown, and has their stream
- * begin with the others. Here it does.
+ * ASF, and Matroska of Video for Windows, keep one time of a picture, which ffmpeg takes for the
+ * time of its decoding. It does not know then when the first of B-frames is shown, and has their
+ * stream begin with the others. Here it does.
  */
 async function withPictures(
   tools: MediaTools,
