@@ -9,7 +9,7 @@ import type { CallAnswer, CallOptions } from 'soundpost-outbound/call';
 import { neverSent, OutboundRefused } from 'soundpost-outbound/errors';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { z } from 'zod';
-import { type GraphFault, refusal, TOKEN_EXPIRED } from './refusals.ts';
+import { type GraphFault, isKnown, refusal, TOKEN_EXPIRED } from './refusals.ts';
 
 interface GraphOptions {
   readonly outbound: Pick<Outbound, 'call'>;
@@ -126,7 +126,8 @@ function faultOf(body: unknown): GraphFault | undefined {
 }
 
 function isUnclear(status: number, fault: GraphFault | undefined): boolean {
-  return fault === undefined ? status >= 500 || status === 408 || status < 400 : UNCLEAR.has(fault.code);
+  if (fault === undefined) return status >= 500 || status === 408 || status < 400;
+  return UNCLEAR.has(fault.code) || (status >= 500 && !isKnown(fault.code));
 }
 
 function withoutReason(status: number): GatewayError {

@@ -67,6 +67,11 @@ export interface GraphFault {
   readonly words: string;
 }
 
+/** Whether the code says for certain that nothing was done. */
+export function isKnown(code: number): boolean {
+  return meanings[code] !== undefined;
+}
+
 /** A sentence with the code, which holds no secret. */
 export function sentenceOf({ code, words }: GraphFault): string {
   const sentence = meanings[code]?.[1] ?? `WhatsApp refused: ${words.slice(0, LONGEST_WORDS)}`;

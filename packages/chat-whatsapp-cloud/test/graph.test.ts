@@ -67,6 +67,8 @@ it.each<[string, CallAnswer | Error, GatewayErrorCode, GatewayErrorCode]>([
   ['a page with 200', page(200), 'timeout', 'network_refused'],
   ['a page with 403', page(403), 'network_refused', 'network_refused'],
   ['a closed window', fault(400, 131047), 'network_refused', 'network_refused'],
+  ['an unknown code with 500', fault(500, 999), 'timeout', 'network_refused'],
+  ['a closed window with 500', fault(500, 131047), 'network_refused', 'network_refused'],
   ['an unknown code', fault(400, 999), 'network_refused', 'network_refused'],
 ])('%s', async (_, outcome, ofSend, ofOthers) => {
   expect((await ask([outcome])).error?.code).toBe(ofSend);
