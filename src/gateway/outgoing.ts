@@ -1,7 +1,8 @@
 /** Decides when a message can go to its network: in order, and within the rate limit. */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Response } from 'express';
-import { deadline, untilAborted } from 'soundpost-base/deadline';
+import { deadline, untilAborted, within } from 'soundpost-base/deadline';
 import type { Instance } from 'soundpost-chat/instances';
 import type { MessageLog, MessageRecord } from 'soundpost-chat/message-log';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
@@ -11,6 +12,7 @@ import type { TransportKind } from 'soundpost-contract/gateway-instances';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { loadScript } from 'soundpost-kit/redis/script';
+import { untilTaken } from 'soundpost-kit/redis/until-taken';
 import { z } from 'zod';
 
 // Messages that an instance can send in any 60 s (decisions B, SENDS_PER_MINUTE), so that a burst
@@ -19,6 +21,7 @@ import { z } from 'zod';
 const WINDOW_MS = 60_000;
 /** A send that would wait longer is rejected. */
 const LONGEST_WAIT_MS = 60_000;
+const UNMARKED_WITHIN_MS = 500;
 
 const reserveScript = loadScript(new URL('./lua/send-slots-reserve.lua', import.meta.url));
 
@@ -199,19 +202,23 @@ export function mayBeSent(): GatewayError {
  * out once however often the caller repeats it and whenever this process dies.
  */
 export async function handOver(
-  log: MessageLog,
+  log: Pick<MessageLog, 'mark' | 'unmark'>,
   { knowsNoIds }: Pick<Session, 'knowsNoIds'>,
   record: MessageRecord,
   hand: () => Promise<void>,
 ): Promise<void> {
   if (!knowsNoIds) return hand();
-  if (!(await log.mark(record))) throw mayBeSent();
+  const token = randomUUID();
+  let isHanded = false;
   try {
+    if (!(await log.mark(record, token))) throw mayBeSent();
+    isHanded = true;
     await hand();
   } catch (error) {
-    // Only a certain refusal takes the mark away. If Redis does not, it stays unknown.
-    if (error instanceof GatewayError && error.code !== 'timeout') {
-      await log.unmark(record).catch(() => undefined);
+    // Only a certain refusal takes the mark away, and an answer of Redis that did not come.
+    if (!isHanded || (error instanceof GatewayError && error.code !== 'timeout')) {
+      const unmarking = untilTaken(() => log.unmark(record, token));
+      await within(UNMARKED_WITHIN_MS, () => unmarking).catch(() => undefined);
     }
     throw error;
   }

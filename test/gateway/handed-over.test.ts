@@ -59,7 +59,7 @@ const lost = new GatewayError('timeout', 'lost');
 it('is sent again after a death before the mark, and never after one', async () => {
   await intend('DIED-BEFORE');
   expect(await sendAs('DIED-BEFORE')).toBe('sent');
-  await log.mark(await intend('DIED-AFTER'));
+  await log.mark(await intend('DIED-AFTER'), 'dead');
   expect(await sendAs('DIED-AFTER')).toBe('timeout');
   expect([timesOf('DIED-BEFORE'), timesOf('DIED-AFTER')]).toEqual([1, 0]);
 });
@@ -69,6 +69,24 @@ it('stays in doubt after a lost answer or an unknown error, and is free after a 
   expect([await sendAs('ODD', new Error('?')), await sendAs('ODD')]).toEqual(['broken', 'timeout']);
   expect([await sendAs('REFUSED', refused), await sendAs('REFUSED')]).toEqual(['network_refused', 'sent']);
   expect([timesOf('LOST'), timesOf('ODD'), timesOf('REFUSED')]).toEqual([1, 1, 2]);
+});
+
+it('is not in doubt when Redis takes the mark and its answer is lost, and the client repeats it', async () => {
+  const record = await intend('REPEATED');
+  expect(await Promise.all(['a', 'a', 'b'].map((token) => log.mark(record, token)))).toEqual([true, true, false]);
+  await log.unmark(record, 'b');
+  expect((await log.find(INSTANCE, 'REPEATED'))?.marked).toBe(true);
+  await log.unmark(record, 'a');
+  const answerLost: Pick<MessageLog, 'mark' | 'unmark'> = {
+    async mark(...given) {
+      await log.mark(...given);
+      throw new Error('Command timed out');
+    },
+    unmark: (...given) => log.unmark(...given),
+  };
+  const hand = async () => void sent.push('REPEATED');
+  await expect(handOver(answerLost, unaware, record, hand)).rejects.toThrow('timed out');
+  expect([timesOf('REPEATED'), await sendAs('REPEATED')]).toEqual([0, 'sent']);
 });
 
 it('goes out once when two processes have it', async () => {

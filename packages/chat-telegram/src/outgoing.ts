@@ -5,13 +5,14 @@ import { parseAddress } from 'soundpost-chat/address';
 import type { ChatBook } from 'soundpost-chat/chat-book';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import type { MessageLog } from 'soundpost-chat/message-log';
-import type {
-  Chat,
-  MessageContext,
-  MessageEdit,
-  OutgoingText,
-  OutgoingVoice,
-  TransportReports,
+import {
+  beforeSend,
+  type Chat,
+  type MessageContext,
+  type MessageEdit,
+  type OutgoingText,
+  type OutgoingVoice,
+  type TransportReports,
 } from 'soundpost-chat/transport';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { z } from 'zod';
@@ -48,26 +49,36 @@ export class Outgoing {
   }
 
   async voice({ messageId, chat, file, durationMs, content, context }: OutgoingVoice, signal: AbortSignal) {
-    if (this.#options.api.isPublic && (await stat(file)).size > MAX_UPLOAD_BYTES) {
-      throw new GatewayError('payload_too_large', TOO_LARGE);
-    }
-    const { text: caption, entities } = await this.#marked(content.caption ?? '', context, LONGEST_CAPTION);
-    await this.#send('sendVoice', messageId, chat, signal, file, {
-      duration: Math.round(durationMs / 1000),
-      ...(caption === '' ? {} : { caption }),
-      ...(entities.length === 0 ? {} : { caption_entities: entities }),
-      ...(await this.#reply(chat, context)),
+    const prepared = await beforeSend(async () => {
+      if ((await stat(file)).size > MAX_UPLOAD_BYTES && this.#options.api.isPublic) {
+        throw new GatewayError('payload_too_large', TOO_LARGE);
+      }
+      const { text: caption, entities } = await this.#marked(
+        content.caption ?? '',
+        context,
+        LONGEST_CAPTION,
+      );
+      return {
+        duration: Math.round(durationMs / 1000),
+        ...(caption === '' ? {} : { caption }),
+        ...(entities.length === 0 ? {} : { caption_entities: entities }),
+        ...(await this.#reply(chat, context)),
+      };
     });
+    await this.#send('sendVoice', messageId, chat, signal, file, prepared);
   }
 
   async text({ messageId, chat, text: plain, context }: OutgoingText, signal: AbortSignal) {
-    const { text, entities } = await this.#marked(plain, context, LONGEST_TEXT);
-    await this.#send('sendMessage', messageId, chat, signal, undefined, {
-      text,
-      ...(entities.length === 0 ? {} : { entities }),
-      link_preview_options: { is_disabled: true },
-      ...(await this.#reply(chat, context)),
+    const prepared = await beforeSend(async () => {
+      const { text, entities } = await this.#marked(plain, context, LONGEST_TEXT);
+      return {
+        text,
+        ...(entities.length === 0 ? {} : { entities }),
+        link_preview_options: { is_disabled: true },
+        ...(await this.#reply(chat, context)),
+      };
     });
+    await this.#send('sendMessage', messageId, chat, signal, undefined, prepared);
   }
 
   async edit({ chat, key, text, kind }: MessageEdit): Promise<void> {
@@ -115,8 +126,9 @@ export class Outgoing {
         });
       } catch (error) {
         if (error instanceof Refused && error.migratedTo !== undefined && attempt === 1) {
-          chatId = error.migratedTo;
-          await this.moved(firstId, chatId);
+          const to = error.migratedTo;
+          await beforeSend(() => this.moved(firstId, to));
+          chatId = to;
         } else if (!this.#pause(error, chatId, attempt)) {
           throw this.#sendFailure(error, signal);
         }

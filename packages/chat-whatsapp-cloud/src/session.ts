@@ -7,17 +7,18 @@ import type { ChatBook } from 'soundpost-chat/chat-book';
 import type { Instance } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import type { MessageLog } from 'soundpost-chat/message-log';
-import type {
-  Chat,
-  Contact,
-  MessageContext,
-  OutgoingInvite,
-  OutgoingText,
-  OutgoingVoice,
-  Participant,
-  Presence,
-  Session,
-  TransportReports,
+import {
+  beforeSend,
+  type Chat,
+  type Contact,
+  type MessageContext,
+  type OutgoingInvite,
+  type OutgoingText,
+  type OutgoingVoice,
+  type Participant,
+  type Presence,
+  type Session,
+  type TransportReports,
 } from 'soundpost-chat/transport';
 import { GatewayError, gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import type {
@@ -142,7 +143,7 @@ export class CloudSession implements Session {
 
   async sendVoice(voice: OutgoingVoice, signal: AbortSignal): Promise<void> {
     const { chat, file, content } = voice;
-    await this.#requireOpenWindow(chat);
+    await beforeSend(() => this.#requireOpenWindow(chat));
     if (Number(content.fileLength) > MAX_VOICE_BYTES) {
       throw new GatewayError('payload_too_large', 'audio: WhatsApp takes voice messages of 16 MB at most');
     }
@@ -164,7 +165,7 @@ export class CloudSession implements Session {
     if (text.text.length > MAX_TEXT_CHARACTERS) {
       throw new GatewayError('bad_request', 'text: WhatsApp takes 4,096 characters at most');
     }
-    await this.#requireOpenWindow(text.chat);
+    await beforeSend(() => this.#requireOpenWindow(text.chat));
     const body = { body: text.text, preview_url: text.context?.linkPreview ?? false };
     await this.#send(text, { type: 'text', text: body }, signal);
   }
@@ -265,7 +266,7 @@ export class CloudSession implements Session {
     signal: AbortSignal,
   ): Promise<void> {
     const { graph, connection, lease, book, reports, instance } = this.#parts;
-    const quotedId = await this.#quotedId(context);
+    const quotedId = await beforeSend(() => this.#quotedId(context));
     lease.assert();
     const { messages } = await graph.ask({
       method: 'POST',

@@ -89,15 +89,16 @@ export class MessageLog {
 
   /**
    * Marks an intent as handed over, on networks that know no id of ours: from here on it may have
-   * been sent. @returns false if it was marked or settled before; then it must not be sent again
+   * been sent. @param token of this attempt, random
+   * @returns false if it was marked by another or settled; then it must not be sent again
    */
-  async mark({ instanceId, key }: MessageRecord): Promise<boolean> {
-    return (await markScript.run(this.#redis, [messageKey(instanceId, key.id)], ['1'])) === 1;
+  async mark({ instanceId, key }: MessageRecord, token: string): Promise<boolean> {
+    return (await markScript.run(this.#redis, [messageKey(instanceId, key.id)], [token, '1'])) === 1;
   }
 
-  /** The network surely did not take it: it can be sent again. */
-  async unmark({ instanceId, key }: MessageRecord): Promise<void> {
-    await markScript.run(this.#redis, [messageKey(instanceId, key.id)], ['0']);
+  /** The network surely did not take it in this attempt: it can be sent again. */
+  async unmark({ instanceId, key }: MessageRecord, token: string): Promise<void> {
+    await markScript.run(this.#redis, [messageKey(instanceId, key.id)], [token, '0']);
   }
 
   /** Our id of a message that the network knows by its own; undefined if there is none. */
@@ -303,7 +304,7 @@ function parseLogged([record, status, settled, text, marked, networkId]: (string
     message: typeof text === 'string' ? withText(parsed.message, text) : parsed.message,
     status: readValue(MessageStatus, status),
     settled: settled === '1',
-    marked: marked === '1',
+    marked: typeof marked === 'string',
     networkId: networkId ?? undefined,
     edited: typeof text === 'string',
   };

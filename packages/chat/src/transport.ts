@@ -343,6 +343,23 @@ export interface Transport {
   close(): Promise<void>;
 }
 
+/**
+ * Runs what comes before a send to a network that knows no id of ours: whatever fails there,
+ * nothing was sent, so the message can be sent again.
+ * @throws GatewayError: other errors become `not_connected`
+ */
+export async function beforeSend<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (cause instanceof GatewayError) throw cause;
+    throw new GatewayError('not_connected', 'the gateway could not prepare the message; nothing was sent', {
+      retryAfterSeconds: 5,
+      cause,
+    });
+  }
+}
+
 /** 501: this network lacks the operation. */
 export class UnsupportedOperation extends GatewayError {
   constructor(operation: string, kind: TransportKind) {
