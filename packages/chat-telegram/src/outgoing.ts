@@ -1,6 +1,7 @@
 /** What an instance sends and changes. The gateway has marked each send before (`knowsNoIds`). */
 import { stat } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
+import { within } from 'soundpost-base/deadline';
 import { parseAddress } from 'soundpost-chat/address';
 import type { ChatBook } from 'soundpost-chat/chat-book';
 import type { Lease } from 'soundpost-chat/lease/lease';
@@ -15,6 +16,7 @@ import {
   type TransportReports,
 } from 'soundpost-chat/transport';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
+import { untilTaken } from 'soundpost-kit/redis/until-taken';
 import { z } from 'zod';
 import { type BotApi, MAX_UPLOAD_BYTES, NoAnswer, Refused } from './api.ts';
 import { Message } from './api-types.ts';
@@ -38,6 +40,7 @@ const LONGEST_TEXT = 4096;
 const LONGEST_CAPTION = 1024;
 /** A longer wait is left to the caller: it would hold up the instance's other messages. */
 const LONGEST_PAUSE_SECONDS = 5;
+const NOTED_WITHIN_MS = 500;
 
 export class Outgoing {
   readonly #options: OutgoingOptions;
@@ -134,13 +137,14 @@ export class Outgoing {
         }
       }
     }
-    try {
-      await this.#accepted(messageId, sent);
+    // Telegram has it: the answer no longer depends on our records.
+    const taken = sent;
+    const noted = untilTaken(async () => {
+      await this.#accepted(messageId, taken);
       // The record of this message was begun in the group as it was.
       if (chatId !== firstId) await this.moved(firstId, chatId);
-    } catch (error) {
-      throw lost(error);
-    }
+    });
+    await within(NOTED_WITHIN_MS, () => noted).catch(() => undefined);
   }
 
   async #accepted(messageId: string, { chat, message_id: number }: Message): Promise<void> {

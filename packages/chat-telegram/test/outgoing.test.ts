@@ -50,3 +50,15 @@ it('is a certain failure while our records are away, before it goes and after th
   await expect(unwritten.text()).rejects.toMatchObject({ code: 'not_connected' });
   expect(unwritten.asked).toHaveLength(1);
 });
+
+it('is sent once Telegram has it, and noted as soon as our records are back', async () => {
+  const noted = Promise.withResolvers<string>();
+  let attempts = 0;
+  const statusChanged = async (_instanceId: string, messageId: string) => {
+    attempts += 1;
+    if (attempts === 1) throw away;
+    noted.resolve(messageId);
+  };
+  await outgoing({ statusChanged }).text();
+  expect(await noted.promise).toBe('A');
+});
