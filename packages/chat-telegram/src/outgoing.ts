@@ -113,7 +113,7 @@ export class Outgoing {
     chat: Chat,
     signal: AbortSignal,
     voice: string | undefined,
-    content: Readonly<Record<string, unknown>>,
+    { reply_parameters: reply, ...content }: Readonly<Record<string, unknown>>,
   ): Promise<void> {
     const { api, lease } = this.#options;
     const firstId = idOf(chat.jid);
@@ -123,7 +123,9 @@ export class Outgoing {
       await this.#untilTaken(chatId, signal);
       lease.assert();
       try {
-        sent = await api.call(method, { chat_id: chatId, ...content }, Message, {
+        // A message that it quotes has another id in the supergroup, if it is there at all.
+        const quotation = reply === undefined || chatId !== firstId ? {} : { reply_parameters: reply };
+        sent = await api.call(method, { chat_id: chatId, ...content, ...quotation }, Message, {
           signal,
           ...(voice === undefined ? {} : { voice }),
         });

@@ -62,3 +62,11 @@ it('is sent once Telegram has it, and noted as soon as our records are back', as
   await outgoing({ statusChanged }).text();
   expect(await noted.promise).toBe('A');
 });
+
+it('quotes nothing in the supergroup that the group became: the message has another id there', async () => {
+  const moved = outgoing({}, true);
+  await moved.text({ id: '-5_7', text: undefined });
+  expect(moved.asked[0]).toMatchObject({ chat_id: -5, reply_parameters: { message_id: 7 } });
+  expect(moved.asked[1]).toMatchObject({ chat_id: -1005 });
+  expect(moved.asked[1]).not.toHaveProperty('reply_parameters');
+});
