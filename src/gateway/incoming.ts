@@ -22,6 +22,7 @@ import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { GatewayEventData, GatewayEventName } from 'soundpost-contract/gateway-events';
 import type { ConnectionState } from 'soundpost-contract/gateway-instances';
 import type { MessageStatus } from 'soundpost-contract/job';
+import { awayReason } from 'soundpost-kit/observe/away';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import type { Sessions } from './sessions.ts';
@@ -226,7 +227,7 @@ export class Incoming implements TransportReports {
     }
   }
 
-  /** undefined if it is no audio or unavailable. */
+  /** undefined if it is no audio or unavailable. Throws if a file meets a part of ours away. */
   async #voice(audio: AudioInput, instance: Instance): Promise<MessageContent | undefined> {
     const { notes, workspaces, closing, logger } = this.#options;
     using limit = deadline(FETCH_TIMEOUT_MS, { signal: closing });
@@ -237,6 +238,9 @@ export class Incoming implements TransportReports {
       return { audioMessage };
     } catch (error) {
       closing.throwIfAborted();
+      const cause = error instanceof GatewayError ? error.cause : error;
+      // Its transport reports it again. Of a URL there is the text instead.
+      if (audio.kind === 'file' && awayReason(cause) !== undefined) throw cause;
       logger.warn({ err: error, instance: instance.name }, 'what somebody sent is no sound that can be kept');
       return undefined;
     }
