@@ -14,6 +14,7 @@ import type {
   TransportReports,
 } from 'soundpost-chat/transport';
 import type { MessageStatus } from 'soundpost-contract/job';
+import { awayReason } from 'soundpost-kit/observe/away';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { readText } from 'soundpost-kit/redis/record';
@@ -64,6 +65,8 @@ export class Incoming {
    */
   readonly #queue: string;
   #draining = false;
+  /** Something came in since the queue was last found empty. */
+  #again = false;
 
   constructor(parts: IncomingParts) {
     this.#parts = parts;
@@ -91,15 +94,26 @@ export class Incoming {
 
   /** Handles what waits, in order; also what an earlier process left. */
   drain(): void {
-    if (this.#draining) return;
+    this.#again = true;
+    if (!this.#draining) void this.#keepDraining();
+  }
+
+  /** Never rejects: after an error it goes on later. */
+  async #keepDraining(): Promise<void> {
+    const { closing, logger, instance } = this.#parts;
     this.#draining = true;
-    this.#drain()
-      .catch((error: unknown) =>
-        this.#parts.logger.warn({ err: error, instance: this.#parts.instance.name }, 'messages wait'),
-      )
-      .finally(() => {
-        this.#draining = false;
-      });
+    while (this.#again && !closing.aborted) {
+      this.#again = false;
+      try {
+        await this.#drain();
+      } catch (error) {
+        if (closing.aborted) break;
+        logger.warn({ err: error, instance: instance.name }, 'messages wait');
+        this.#again = true;
+        await wait(TRY_AGAIN_MS, undefined, { ref: false, signal: closing }).catch(() => undefined);
+      }
+    }
+    this.#draining = false;
   }
 
   async erase(): Promise<void> {
@@ -122,18 +136,21 @@ export class Incoming {
   /** A message that cannot be handled must not hold up those behind it. */
   async #withTries(text: string): Promise<void> {
     const { closing, logger, instance } = this.#parts;
-    for (let attempt = 1; ; attempt++) {
+    for (let attempt = 1; ; ) {
       try {
         const { message, name } = readText(Waiting, text);
         await this.#arrived(message, name, attempt < TRIES);
         return;
       } catch (error) {
         closing.throwIfAborted();
-        if (attempt >= TRIES) {
+        // While Redis or the storage is away nothing can be handled: that is no try.
+        const isTry = awayReason(error) === undefined;
+        if (isTry && attempt >= TRIES) {
           logger.error({ err: error, instance: instance.name }, 'a message that came in is dropped');
           return;
         }
         await wait(TRY_AGAIN_MS * 4 ** (attempt - 1), undefined, { ref: false, signal: closing });
+        if (isTry) attempt += 1;
       }
     }
   }
@@ -202,7 +219,7 @@ export class Incoming {
       return { kind: 'file', path };
     } catch (error) {
       closing.throwIfAborted();
-      if (mayFail) throw error;
+      if (mayFail || awayReason(error) !== undefined) throw error;
       logger.warn({ err: error, instance: instance.name }, 'the sound of a message could not be fetched');
       return { kind: 'text', text: LOST_VOICE };
     }
