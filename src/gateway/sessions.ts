@@ -209,9 +209,10 @@ export class Sessions {
     // An instance that cannot be opened can still be removed.
     await this.of(instance).catch(() => undefined);
     this.#options.lease.assert();
+    if (instance.unreadable === undefined) await this.#requireTransport(instance.transport).remove(instance);
+    // Not before: that it closes is reported, and the report would open it again.
     this.#open.delete(instance.id);
     this.#reasons.delete(instance.id);
-    if (instance.unreadable === undefined) await this.#requireTransport(instance.transport).remove(instance);
   }
 
   async #setLoggedOut(instance: Instance, loggedOut: boolean): Promise<Instance> {

@@ -45,6 +45,8 @@ interface Open {
   readonly connection: Connection;
   readonly actions: ChatActions;
   readonly book: ChatBook;
+  /** Resolves once the latest change of the connection was reported. */
+  readonly reported: () => Promise<void>;
 }
 
 /** The ports that Telegram posts to (core.telegram.org/bots/api#setwebhook). */
@@ -81,9 +83,10 @@ export function createTelegramTransport(options: TelegramOptions): Transport {
     },
     async remove(instance) {
       const open = opened.get(instance.id);
-      opened.delete(instance.id);
       await open?.session.logout();
+      await open?.reported();
       await open?.book.erase();
+      opened.delete(instance.id);
     },
     async close() {
       for (const { connection, actions } of opened.values()) {
@@ -105,6 +108,7 @@ function compose(
   const api = new BotApi(outbound, options.apiUrl ?? PUBLIC_SERVER, botToken);
   const book = new ChatBook(redis, instanceId);
   const actions = new ChatActions(api, logger);
+  let reporting = Promise.resolve();
   const revoked = (): void => connection.end(REVOKED);
   const outgoing = new Outgoing({ ...{ instanceId, api, log, book, lease, reports }, revoked });
   const incoming = new Incoming({
@@ -118,7 +122,7 @@ function compose(
     received: (update, signal) => incoming.handle(update, signal),
     // Not awaited: the gateway may be waiting for this session.
     stateChanged: (state, reason) => {
-      reports
+      reporting = reports
         .connectionChanged(instanceId, state, reason)
         .catch((error: unknown) =>
           logger.warn({ err: error, instanceId }, 'a change of the connection could not be reported'),
@@ -128,7 +132,7 @@ function compose(
   const session = new TelegramSession({
     ...{ instanceId, api, connection, book, outgoing, actions, reports },
   });
-  return { session, connection, actions, book };
+  return { session, connection, actions, book, reported: () => reporting };
 }
 
 /** Whether Telegram can post to the gateway: a public https address on one of its ports. */

@@ -79,10 +79,10 @@ export function createWhatsAppCloudTransport(options: WhatsAppCloudOptions): Tra
     },
     async remove(instance) {
       const open = opened.get(instance.id);
-      opened.delete(instance.id);
       await open?.session.logout();
       await open?.incoming.erase();
       await open?.book.erase();
+      opened.delete(instance.id);
     },
     async close() {
       closing.abort(new Error('the gateway is stopping'));

@@ -133,6 +133,19 @@ describe('the connection', () => {
   });
 });
 
+it('is gone once it is deleted, and asks Telegram nothing more', async () => {
+  await net.gateway.call('GET', '/instance/connect/bot');
+  await untilState(net, 'open');
+  await until('the gateway polls', () => net.api.isPolled);
+  expect((await net.gateway.call('DELETE', '/instance/delete/bot')).status).toBe(200);
+  const asked = net.api.requests.length;
+  await until('its end is told', () =>
+    net.events.some(({ envelope: { data } }) => data.reason === 'logged out' && data.state === 'close'),
+  );
+  await until('the poll has ended', () => !net.api.isPolled);
+  expect(net.api.requests).toHaveLength(asked);
+});
+
 it('is a webhook where the gateway has a public https address, and only Telegram may post to it', async () => {
   const open = await startTelegram({ publicUrl: 'https://gateway.example' });
   onTestFinished(() => open.close());
