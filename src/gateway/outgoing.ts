@@ -21,6 +21,8 @@ import { z } from 'zod';
 const WINDOW_MS = 60_000;
 /** A send that would wait longer is rejected. */
 const LONGEST_WAIT_MS = 60_000;
+/** Longer, one chat would hold up the instance's others, which keep their order. */
+const LONGEST_WAIT_FOR_CHAT_MS = 5000;
 const UNMARKED_WITHIN_MS = 500;
 
 const reserveScript = loadScript(new URL('./lua/send-slots-reserve.lua', import.meta.url));
@@ -61,7 +63,7 @@ export class SendRate {
 
   /**
    * The slot of the last of `messages`, which are sent together. A known message gets a new one.
-   * Throws rate_limited if it is too far ahead.
+   * Throws rate_limited if it is too far ahead, for one chat at once after 5 s; then none is taken.
    */
   async reserve(
     instance: Instance,
@@ -97,15 +99,17 @@ export class SendRate {
     const now = redisNow();
     const messageIds = messages.map(({ messageId }) => messageId);
     const key = gatewayKey('send-slots', ...whose);
+    const isOneChat = whose.length > 1;
+    const longestMs = isOneChat ? LONGEST_WAIT_FOR_CHAT_MS : LONGEST_WAIT_MS;
     const [taken, atMs] = Reserved.parse(
       await reserveScript.run(
         this.#redis,
         [key],
-        [limit, messageIds.length, now, WINDOW_MS, LONGEST_WAIT_MS, ...messageIds],
+        [limit, messageIds.length, now, WINDOW_MS, longestMs, ...messageIds],
       ),
     );
     if (taken === 0) {
-      throw rateLimited(whose.length > 1, limit, atMs - now - LONGEST_WAIT_MS);
+      throw rateLimited(isOneChat, limit, atMs - now - longestMs);
     }
     return {
       atMs,
@@ -117,12 +121,12 @@ export class SendRate {
 }
 
 function rateLimited(isOneChat: boolean, limit: number, waitMs: number): GatewayError {
-  const what = isOneChat ? `${limit} messages a minute into one chat` : `${limit} messages a minute`;
-  return new GatewayError(
-    'rate_limited',
-    `the instance may send ${what} and has more than a minute's worth waiting`,
-    { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) },
-  );
+  const what = isOneChat
+    ? `${limit} messages a minute into one chat, and has sent them`
+    : `${limit} messages a minute and has more than a minute's worth waiting`;
+  return new GatewayError('rate_limited', `the instance may send ${what}`, {
+    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
+  });
 }
 
 /** Resolves once slot and turn have come. Throws rate_limited if earlier messages take too long. */

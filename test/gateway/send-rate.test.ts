@@ -110,17 +110,26 @@ describe('the rate of an instance', () => {
   it('is also one into a chat, of 10 to a person on the Cloud API and of 20 to a group on Telegram', async () => {
     const rate = new SendRate(redis);
     instance = { ...instance, transport: 'whatsapp-cloud' };
-    expect((await waits(rate, 11)).slice(-2)).toEqual([0, 60]);
-    const other = { messageId: randomUUID(), chat: { ...chat, jid: 'another@s.whatsapp.net' } };
-    expect((await rate.reserve(instance, [other])).atMs).toBeLessThanOrEqual(
-      (await rate.reserve(instance, [message('z')])).atMs,
-    );
+    const since = performance.now();
+    expect((await waits(rate, 10)).at(-1)).toBe(0);
+    // At once: the turn of one that waits would hold up all others.
+    const refused: GatewayError = await rate.reserve(instance, [message('z')]).catch((error) => error);
+    expect(refused).toMatchObject({ code: 'rate_limited', message: expect.stringContaining('into one chat') });
+    expect(refused.retryAfterSeconds).toBeGreaterThanOrEqual(54 - (performance.now() - since) / 1000);
+    expect(refused.retryAfterSeconds).toBeLessThanOrEqual(56);
+    // Nothing was booked for it: the instance's other 50 are free.
+    const others = Array.from({ length: 50 }, (_, nth) => ({
+      ...message(randomUUID()),
+      chat: { ...chat, jid: `${nth}@s.whatsapp.net` },
+    }));
+    const { atMs } = await rate.reserve(instance, others);
+    expect(atMs - Date.now()).toBeLessThan(20_000);
     instance = { ...instance, id: randomUUID(), transport: 'telegram' };
     expect((await waits(rate, 21)).at(-1)).toBe(0);
     instance = { ...instance, id: randomUUID() };
     const group = () => ({ messageId: randomUUID(), chat: { ...chat, isGroup: true } });
-    const { atMs } = await rate.reserve(instance, Array.from({ length: 20 }, group));
-    expect((await rate.reserve(instance, [group()])).atMs - atMs).toBeGreaterThanOrEqual(59_000);
+    await rate.reserve(instance, Array.from({ length: 20 }, group));
+    await expect(rate.reserve(instance, [group()])).rejects.toMatchObject({ code: 'rate_limited' });
   });
 
   it('of one instance is not that of another, and a restart forgets none', async () => {

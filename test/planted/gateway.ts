@@ -62,6 +62,14 @@ export const gatewayFaults: readonly Fault[] = [
     tests: ['test/gateway/send-rate.test.ts'],
   },
   {
+    name: 'one-chat-holds-up-the-others',
+    promise: 'gateway.md "Sending": what would wait for its chat longer than 5 s answers 429 at once',
+    in: 'SendRate.#reserve',
+    search: 'isOneChat ? LONGEST_WAIT_FOR_CHAT_MS : LONGEST_WAIT_MS',
+    replace: 'LONGEST_WAIT_MS',
+    tests: ['test/gateway/send-rate.test.ts'],
+  },
+  {
     name: 'webhook-of-another-app',
     promise: 'whatsapp-cloud.md: an event goes only to instances with the same app secret',
     in: 'take',
