@@ -88,11 +88,18 @@ export class Sessions {
     if (missing !== undefined) throw new GatewayError('bad_request', `transport: ${missing}`);
   }
 
-  /** Passes a request of the network's server on; 404 if the network makes none. */
-  async webhook(instance: Instance, call: WebhookCall): ReturnType<NonNullable<Transport['webhook']>> {
-    await this.of(instance);
-    const answer = await this.#requireTransport(instance.transport).webhook?.(instance, call);
-    return answer ?? { status: 404 };
+  /**
+   * Passes a request of the network's server on; undefined if the network makes none, or the
+   * instance cannot be opened.
+   */
+  async webhook(
+    instance: Instance,
+    call: WebhookCall,
+  ): Promise<Awaited<ReturnType<NonNullable<Transport['webhook']>>> | undefined> {
+    const transport = this.#transports.get(instance.transport);
+    if (transport?.webhook === undefined) return undefined;
+    const session = await this.of(instance).catch(() => undefined);
+    return session && transport.webhook(instance, call);
   }
 
   hasOtherSide({ transport }: Instance): boolean {

@@ -78,7 +78,9 @@ export function createTelegramTransport(options: TelegramOptions): Transport {
       if (method !== 'POST' || open === undefined || !isSameSecret(given, open.connection.secretToken)) {
         return { status: 403 };
       }
-      await open.connection.receive(parseJson(body.toString()));
+      const text = await body();
+      if (text === undefined) return { status: 403 };
+      await open.connection.receive(parseJson(text));
       return { status: 200 };
     },
     async remove(instance) {

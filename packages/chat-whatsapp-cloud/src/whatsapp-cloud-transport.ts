@@ -72,7 +72,7 @@ export function createWhatsAppCloudTransport(options: WhatsAppCloudOptions): Tra
     },
     async webhook(instance, call) {
       const open = opened.get(instance.id);
-      if (open === undefined) return { status: 503 };
+      if (open === undefined) return { status: 403 };
       return call.method === 'GET'
         ? challenge(open.connection, call)
         : take(open, call, [...opened.values()], options.logger);
@@ -127,13 +127,16 @@ function challenge({ verifyToken }: WhatsAppCloudConnection, { query }: WebhookC
  */
 async function take(
   { connection: { appSecret } }: Open,
-  { header, body }: WebhookCall,
+  { header, body: read }: WebhookCall,
   all: readonly Open[],
   logger: Logger,
 ): Promise<{ status: number }> {
   // …/graph-api/webhooks/getting-started "Validating payloads"
+  const given = header('x-hub-signature-256');
+  const body = given === undefined ? undefined : await read();
+  if (given === undefined || body === undefined) return { status: 403 };
   const expected = `sha256=${createHmac('sha256', appSecret).update(body).digest('hex')}`;
-  if (!isSameSecret(header('x-hub-signature-256') ?? '', expected)) return { status: 403 };
+  if (!isSameSecret(given, expected)) return { status: 403 };
   const parsed = readBody(body);
   if (parsed === undefined) {
     // Repeating it would not help.

@@ -220,8 +220,11 @@ export interface WebhookCall {
   readonly query: URLSearchParams;
   /** @param name in lower case */
   readonly header: (name: string) => string | undefined;
-  /** As it came, for its signature; UTF-8. */
-  readonly body: string;
+  /**
+   * Reads it as it came, for its signature; UTF-8. Undefined if that fails. Call it only once
+   * nothing else speaks against the request: a stranger's body is not read.
+   */
+  readonly body: () => Promise<string | undefined>;
 }
 
 /** A network's reports. Each call may come late, twice or out of order. */
@@ -331,7 +334,8 @@ export interface Transport {
    */
   open(opening: Opening): Promise<Session>;
   /**
-   * Answers a request of the network's server. A forged one gets 403.
+   * Answers a request of the network's server. A forged or unreadable one gets 403, as one to an
+   * instance that is not open.
    * @returns status, and the body as plain text
    */
   webhook?(instance: Instance, call: WebhookCall): Promise<{ status: number; text?: string }>;

@@ -1,5 +1,7 @@
 /** What the gateway does on a business number of the Cloud API: nine of the eleven operations, statuses, webhooks, errors. */
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { request } from 'node:http';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
 import { fetch } from 'soundpost-testing/http';
 import { until } from 'soundpost-testing/until';
@@ -382,6 +384,15 @@ describe('a webhook', () => {
       'the signed one',
       ({ event, data }) => event === 'messages.upsert' && data.key.id === 'wamid.SIGNED',
     );
+  });
+
+  it('is refused unread without a signature, and with 403 too where it cannot be read', async () => {
+    const endless = request(url(), { method: 'POST', headers: { 'content-length': 10 } });
+    endless.flushHeaders();
+    const [refused] = await once(endless, 'response');
+    endless.destroy();
+    expect(refused.statusCode).toBe(403);
+    expect(await cloud.graph.deliver(' '.repeat(5 * 1024 * 1024))).toBe(403);
   });
 
   it('leads to the instance of its number, if that is of the same app', async () => {
