@@ -75,6 +75,8 @@ export class CloudSession implements Session {
   readonly #parts: SessionParts;
   #ownJid = '';
   #state: ConnectionState = 'close';
+  /** Of the latest connect; aborted when that ends. */
+  #connecting = new AbortController();
   #settings: InstanceSettings;
   /** A caller logged it out, so nothing that comes in concerns it. */
   #isLoggedOut: boolean;
@@ -105,8 +107,10 @@ export class CloudSession implements Session {
     this.#isLoggedOut = false;
     if (this.#state !== 'close') return;
     this.#state = 'connecting';
+    this.#connecting = new AbortController();
+    const signal = AbortSignal.any([this.#connecting.signal, this.#parts.closing]);
     // Not awaited: reporting the state waits for this session.
-    this.#check().catch((error: unknown) =>
+    this.#check(signal).catch((error: unknown) =>
       this.#parts.logger.error({ err: error, instance: this.#parts.instance.name }, 'connecting failed'),
     );
   }
@@ -120,6 +124,7 @@ export class CloudSession implements Session {
   async end(reason: string): Promise<void> {
     if (this.#state === 'close') return;
     this.#state = 'close';
+    this.#connecting.abort();
     await this.#parts.reports.connectionChanged(this.#parts.instance.id, 'close', reason);
   }
 
@@ -340,25 +345,27 @@ export class CloudSession implements Session {
   }
 
   /** Asks for the own number until it is known, or the token is refused. */
-  async #check(): Promise<void> {
-    const { graph, connection, reports, instance, closing } = this.#parts;
-    while (this.#state === 'connecting' && !closing.aborted) {
+  async #check(signal: AbortSignal): Promise<void> {
+    const { graph, connection, reports, instance } = this.#parts;
+    while (this.#state === 'connecting' && !signal.aborted) {
       try {
         const { display_phone_number: number } = await graph.ask({
           method: 'GET',
           path: `${connection.phoneNumberId}?fields=display_phone_number`,
           answer: OwnNumber,
-          signal: closing,
+          signal,
         });
+        if (signal.aborted) return;
         this.#ownJid = personJid(number);
         this.#state = 'open';
         await reports.connectionChanged(instance.id, 'open');
       } catch (error) {
+        if (signal.aborted) return;
         if (!(error instanceof GatewayError) || this.state() === 'open') throw error;
         if (error.code === 'network_refused' || !gatewayErrorCatalogue[error.code].retryable) {
           await this.end(error.message);
         } else {
-          await wait(CHECK_AGAIN_MS, undefined, { ref: false, signal: closing }).catch(() => undefined);
+          await wait(CHECK_AGAIN_MS, undefined, { ref: false, signal }).catch(() => undefined);
         }
       }
     }
