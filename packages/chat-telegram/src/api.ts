@@ -12,7 +12,7 @@ export const PUBLIC_SERVER = 'https://api.telegram.org';
 
 /** Limits of the public server (core.telegram.org/bots/api#using-a-local-bot-api-server). */
 export const MAX_UPLOAD_BYTES = 50 * 1024 * 1024;
-export const MAX_DOWNLOAD_BYTES = 20 * 1024 * 1024;
+const MAX_DOWNLOAD_BYTES = 20 * 1024 * 1024;
 /** Of a local server; the gateway's own limit of audio is lower. */
 const MAX_LOCAL_DOWNLOAD_BYTES = 100 * 1024 * 1024;
 
@@ -84,6 +84,11 @@ export class BotApi {
     return this.#base === PUBLIC_SERVER;
   }
 
+  /** The largest file that it hands out, or that is taken of a local server. */
+  get maxDownloadBytes(): number {
+    return this.isPublic ? MAX_DOWNLOAD_BYTES : MAX_LOCAL_DOWNLOAD_BYTES;
+  }
+
   /** The bot's own id: the token begins with it. */
   get ownId(): number {
     return Number(this.#token.slice(0, this.#token.indexOf(':')));
@@ -109,14 +114,13 @@ export class BotApi {
    */
   async download(path: string, file: string, signal: AbortSignal): Promise<void> {
     const encoded = path.split('/').map(encodeURIComponent).join('/');
-    const maxBytes = this.isPublic ? MAX_DOWNLOAD_BYTES : MAX_LOCAL_DOWNLOAD_BYTES;
     const { status } = await this.#ask(
       {
         url: `${this.#base}/file/bot${this.#token}/${encoded}`,
         method: 'GET',
         // A kept connection could be closing when the next message goes out over it.
         headers: { connection: 'close' },
-        saveTo: { path: file, maxBytes },
+        saveTo: { path: file, maxBytes: this.maxDownloadBytes },
         timeoutMs: DOWNLOAD_MS,
       },
       signal,

@@ -7,7 +7,7 @@ import type { ChatBook } from 'soundpost-chat/chat-book';
 import type { MessageLog } from 'soundpost-chat/message-log';
 import type { IncomingContent, MessageContext, TransportReports } from 'soundpost-chat/transport';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
-import { type BotApi, MAX_DOWNLOAD_BYTES, NoAnswer, Refused } from './api.ts';
+import { type BotApi, NoAnswer, Refused } from './api.ts';
 import { chatName, File, type MemberUpdate, type Message, personName, type Update } from './api-types.ts';
 import { isGroupId, jidOf, networkIdOf } from './chat-id.ts';
 
@@ -112,7 +112,9 @@ export class Incoming {
   /** Always something to report: a file that cannot be had becomes a sentence. */
   async #fetch(media: Media, path: string, signal: AbortSignal): Promise<IncomingContent> {
     const { api, logger, instanceId } = this.#options;
-    if (api.isPublic && (media.file_size ?? 0) > MAX_DOWNLOAD_BYTES) return tooLarge(media);
+    if ((media.file_size ?? 0) > api.maxDownloadBytes) {
+      return tooLarge(media, api.isPublic ? TELEGRAM_HANDS_OUT : GATEWAY_TAKES);
+    }
     try {
       await this.#take(media.file_id, path, signal);
       return { kind: 'file', path };
@@ -122,7 +124,8 @@ export class Incoming {
       // Another error may name a path, which on a local server has the token in it.
       const reason = known ? error.message : 'the file cannot be read';
       logger.warn({ instanceId, reason }, 'a file that somebody sent could not be fetched');
-      return /too big/i.test(reason) ? tooLarge(media) : missing;
+      if (reason === GATEWAY_TAKES) return tooLarge(media, reason);
+      return /too big/i.test(reason) ? tooLarge(media, TELEGRAM_HANDS_OUT) : missing;
     }
   }
 
@@ -143,7 +146,9 @@ export class Incoming {
     const { file_path: found } = await api.call('getFile', { file_id: fileId }, File, { signal });
     if (found !== undefined && !isAbsolute(found)) return api.download(found, path, signal);
     // A local server in the mode --local answers a path on this machine.
-    if (found === undefined || api.isPublic || !(await stat(found)).isFile()) throw new Error('no file');
+    const file = found === undefined || api.isPublic ? undefined : await stat(found);
+    if (found === undefined || !file?.isFile()) throw new Error('no file');
+    if (file.size > api.maxDownloadBytes) throw new Refused(413, GATEWAY_TAKES);
     await copyFile(found, path);
   }
 
@@ -206,9 +211,13 @@ function mediaOf({ voice, audio, video_note: videoNote, document }: Message): Me
 
 const megabytes = (bytes: number): number => Math.ceil(bytes / 1_000_000);
 
-const tooLarge = ({ file_size: size }: Media): IncomingContent => ({
+const TELEGRAM_HANDS_OUT =
+  'Telegram hands out 20 MB at most. A local Bot API server has no such limit.';
+const GATEWAY_TAKES = 'the gateway takes 100 MiB at most.';
+
+const tooLarge = ({ file_size: size }: Media, why: string): IncomingContent => ({
   kind: 'text',
-  text: `[A recording${size === undefined ? '' : ` of ${megabytes(size)} MB`}: Telegram hands out 20 MB at most. A local Bot API server has no such limit.]`,
+  text: `[A recording${size === undefined ? '' : ` of ${megabytes(size)} MB`}: ${why}]`,
 });
 
 const missing: IncomingContent = { kind: 'text', text: '[A recording that Telegram did not hand out.]' };

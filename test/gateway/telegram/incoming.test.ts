@@ -1,5 +1,5 @@
 /** What people send to a bot, by long polling and by webhook, and how its connection ends. */
-import { writeFile } from 'node:fs/promises';
+import { truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fetch } from 'soundpost-testing/http';
 import { until } from 'soundpost-testing/until';
@@ -62,6 +62,12 @@ describe('long polling', () => {
     net.api.files.set('v3', { bytes: Buffer.alloc(0) });
     const { message } = await heard({ audio: { file_id: 'v3', duration: 1 } });
     expect(message.audioMessage.seconds).toBe(1);
+    // Of a local server files may have 2,000 MB: none is copied that the gateway would not take.
+    await writeFile(join(net.folder, 'v4'), '');
+    await truncate(join(net.folder, 'v4'), 101 * 1024 * 1024);
+    net.api.files.set('v4', { bytes: Buffer.alloc(0) });
+    const { message: huge } = await heard({ audio: { file_id: 'v4', duration: 1 } });
+    expect(huge.conversation).toBe('[A recording: the gateway takes 100 MiB at most.]');
     net.api.localFolder = undefined;
   });
 
