@@ -212,7 +212,11 @@ export class FakeBotApi {
       const [, kind = '', token = '', rest = ''] =
         /^\/(bot|file\/bot)([^/]*)\/(.*)$/.exec(request.url ?? '') ?? [];
       if (!/^\d+:[\w-]+$/.test(token)) throw new ApiError(404, 'Not Found');
-      if (token !== this.#token || this.isRevoked) throw new ApiError(401, 'Unauthorized');
+      if (token !== this.#token || this.isRevoked) {
+        // Answered before it has come, the end of the connection could overtake the answer.
+        await receivedBody(request);
+        throw new ApiError(401, 'Unauthorized');
+      }
       if (kind !== 'bot') return answer(200, this.#download(decodeURIComponent(rest)));
       const result = await this.#call(rest, request, response);
       if (!response.destroyed) answer(200, { ok: true, result });
