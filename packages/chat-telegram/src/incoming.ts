@@ -48,7 +48,7 @@ export class Incoming {
     const { book, moved } = this.#options;
     const { chat, migrate_to_chat_id: to, migrate_from_chat_id: from } = message;
     if (to !== undefined) return moved(chat.id, to);
-    await book.heard(jidOf(chat.id), { name: chatName(chat), isGroup: isGroupId(chat.id) });
+    await book.learn(jidOf(chat.id), { name: chatName(chat), isGroup: isGroupId(chat.id) });
     if (from !== undefined) return moved(from, chat.id);
     if (message.from !== undefined && isGroupId(chat.id)) {
       await book.learn(jidOf(message.from.id), { name: personName(message.from), isGroup: false });

@@ -15,9 +15,8 @@ import type {
 } from 'soundpost-chat/transport';
 import type { MessageStatus } from 'soundpost-contract/job';
 import { awayReason } from 'soundpost-kit/observe/away';
-import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
-import { readText } from 'soundpost-kit/redis/record';
+import { readText, withEdition } from 'soundpost-kit/redis/record';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { z } from 'zod';
 import { groupJid, hiddenJid, localOf, personJid } from './addresses.ts';
@@ -86,7 +85,7 @@ export class Incoming {
           (number !== undefined && number === message.from) ||
           (userId !== undefined && userId === message.from_user_id),
       );
-      return JSON.stringify({ message, name: contact?.profile?.name ?? '' });
+      return JSON.stringify(withEdition({ message, name: contact?.profile?.name ?? '' }));
     });
     if (waiting.length > 0) await this.#parts.redis.rpush(this.#queue, ...waiting);
     this.drain();
@@ -162,7 +161,7 @@ export class Incoming {
     const isGroup = message.group_id !== undefined;
     const chatJid = message.group_id === undefined ? authorJid : groupJid(message.group_id);
     await book.learn(authorJid, { isGroup: false, name });
-    await book.learn(chatJid, { isGroup, heardAtMs: redisNow(), lastInId: message.id });
+    await book.heard(chatJid, { isGroup, lastInId: message.id });
     const quotedId = message.context?.id;
     const report: Omit<IncomingMessage, 'content'> = {
       messageId: message.id,

@@ -4,6 +4,7 @@
  */
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
+import { EDITION, readHash, unlessUnreadable } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 import { gatewayKey } from './redis-keys.ts';
 import type { Contact } from './transport.ts';
@@ -36,10 +37,12 @@ export class ChatBook {
     this.#all = gatewayKey('book', instanceId);
   }
 
-  /** Undefined for a chat that no message came from or went to. */
+  /** Undefined for a chat that no message came from or went to, or that cannot be read. */
   async find(jid: string): Promise<KnownChat | undefined> {
-    const fields = await this.#redis.hgetall(this.#key(jid));
-    return Object.keys(fields).length === 0 ? undefined : KnownChat.parse(fields);
+    return unlessUnreadable(
+      () => readHash(this.#redis, this.#key(jid), KnownChat),
+      () => undefined,
+    );
   }
 
   /** Adds what is known now; an absent field keeps its value, an empty name is none. */
@@ -50,13 +53,13 @@ export class ChatBook {
     await this.#redis
       .multi()
       .sadd(this.#all, jid)
-      .hset(this.#key(jid), 'known', '1', ...fields)
+      .hset(this.#key(jid), 'version', EDITION, ...fields)
       .exec();
   }
 
-  /** A message came in: its chat has this name, and Redis' clock says when. */
-  heard(jid: string, { name, isGroup }: Required<Pick<KnownChat, 'name' | 'isGroup'>>): Promise<void> {
-    return this.learn(jid, { name, isGroup, heardAtMs: redisNow() });
+  /** A message came in: Redis' clock says when. */
+  heard(jid: string, news: Omit<KnownChat, 'heardAtMs'>): Promise<void> {
+    return this.learn(jid, { ...news, heardAtMs: redisNow() });
   }
 
   /** By name; a person without one is named by number. */
