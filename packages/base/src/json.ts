@@ -45,6 +45,15 @@ export function parseJson(
   return JSON.parse(text);
 }
 
+/** The same, for answers that may be something else, such as a proxy's page: undefined then. */
+export function jsonOf(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * In one pass. Does not check whether the text is JSON.
  * @param text in UTF-8

@@ -2,7 +2,7 @@
  * Requests to the Bot API (core.telegram.org/bots/api#making-requests). The token is in the path:
  * no URL leaves this file, and nothing that is thrown holds one.
  */
-import { parseJson } from 'soundpost-base/json';
+import { jsonOf } from 'soundpost-base/json';
 import { neverSent, OutboundRefused } from 'soundpost-outbound/errors';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import type { z } from 'zod';
@@ -118,8 +118,6 @@ export class BotApi {
       {
         url: `${this.#base}/file/bot${this.#token}/${encoded}`,
         method: 'GET',
-        // A kept connection could be closing when the next message goes out over it.
-        headers: { connection: 'close' },
         saveTo: { path: file, maxBytes: this.maxDownloadBytes },
         timeoutMs: DOWNLOAD_MS,
       },
@@ -156,7 +154,7 @@ function formFields(parameters: Fields): Record<string, string> {
 
 /** A 5xx, also one with an envelope, says nothing about the effect. */
 function resultOf<Schema extends z.ZodType>({ status, text }: Answer, schema: Schema): z.output<Schema> {
-  const envelope = Envelope.safeParse(readJson(text)).data;
+  const envelope = Envelope.safeParse(jsonOf(text)).data;
   if (envelope?.ok) {
     const result = schema.safeParse(envelope.result);
     if (result.success) return result.data;
@@ -173,10 +171,3 @@ function resultOf<Schema extends z.ZodType>({ status, text }: Answer, schema: Sc
   throw new NoAnswer(true, `Telegram answered ${code}`);
 }
 
-function readJson(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
-}

@@ -224,11 +224,9 @@ const missing: IncomingContent = { kind: 'text', text: '[A recording that Telegr
 
 /** A channel, or an administrator who writes in the name of the group, is an author too. */
 function authorOf({ from, sender_chat: sender, chat }: Message): { jid: string; name: string } {
-  const named = sender ?? (from === undefined ? chat : undefined);
-  if (named !== undefined) return { jid: jidOf(named.id), name: chatName(named) };
-  return from === undefined
-    ? { jid: jidOf(chat.id), name: chatName(chat) }
-    : { jid: jidOf(from.id), name: personName(from) };
+  if (sender === undefined && from !== undefined) return { jid: jidOf(from.id), name: personName(from) };
+  const named = sender ?? chat;
+  return { jid: jidOf(named.id), name: chatName(named) };
 }
 
 type Member = MemberUpdate['new_chat_member'];

@@ -2,7 +2,7 @@
  * Requests to Meta's Graph API for one business number, with its refusals as errors for callers.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseJson } from 'soundpost-base/json';
+import { jsonOf } from 'soundpost-base/json';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type { WhatsAppCloudConnection } from 'soundpost-contract/gateway-instances';
 import type { CallAnswer, CallOptions } from 'soundpost-outbound/call';
@@ -93,7 +93,7 @@ export class Graph {
         throw withoutAnswer(error, isSend);
       },
     );
-    const body = readJson(call.text);
+    const body = jsonOf(call.text);
     if (call.status >= 200 && call.status < 300) {
       const parsed = answer.safeParse(body);
       if (parsed.success) return parsed.data;
@@ -105,15 +105,6 @@ export class Graph {
     const error = refusal(fault, call.retryAfterSeconds);
     if (fault.code === TOKEN_EXPIRED) this.#options.onTokenExpired(error.message);
     throw error;
-  }
-}
-
-function readJson(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    // A page of HTML, of a proxy for instance.
-    return undefined;
   }
 }
 

@@ -3,7 +3,7 @@
  * is one business number; all its state is in Redis.
  */
 import { createHmac } from 'node:crypto';
-import { parseJson } from 'soundpost-base/json';
+import { jsonOf } from 'soundpost-base/json';
 import type { Logger } from 'soundpost-base/logger';
 import { ChatBook } from 'soundpost-chat/chat-book';
 import type { Instance } from 'soundpost-chat/instances';
@@ -16,7 +16,6 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import { isSameSecret } from 'soundpost-kit/signing/signatures';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import type { Outbound } from 'soundpost-outbound/outbound';
-import type { z } from 'zod';
 import { Graph } from './graph.ts';
 import { Incoming } from './incoming.ts';
 import { CloudSession } from './session.ts';
@@ -137,7 +136,7 @@ async function take(
   if (given === undefined || body === undefined) return { status: 403 };
   const expected = `sha256=${createHmac('sha256', appSecret).update(body).digest('hex')}`;
   if (!isSameSecret(given, expected)) return { status: 403 };
-  const parsed = readBody(body);
+  const parsed = WebhookBody.safeParse(jsonOf(body)).data;
   if (parsed === undefined) {
     // Repeating it would not help.
     logger.warn('Meta sent a webhook that cannot be read');
@@ -152,12 +151,4 @@ async function take(
     for (const { incoming } of meant) await incoming.take(field, value);
   }
   return { status: 200 };
-}
-
-function readBody(body: string): z.output<typeof WebhookBody> | undefined {
-  try {
-    return WebhookBody.safeParse(parseJson(body)).data;
-  } catch {
-    return undefined;
-  }
 }

@@ -8,12 +8,12 @@ import { z } from 'zod';
 import { Graph } from '../src/graph.ts';
 
 const connection = { phoneNumberId: '1', accessToken: 'secret-token', appSecret: 's', verifyToken: 'v' };
-const plain = { contentType: 'application/json', retryAfterSeconds: undefined };
+const plain = { retryAfterSeconds: undefined };
 const fault = (status: number, code: number, more: Partial<CallAnswer> = {}): CallAnswer => ({
   ...{ ...plain, status, text: JSON.stringify({ error: { message: `(#${code}) words`, code } }) },
   ...more,
 });
-const page = (status: number): CallAnswer => ({ ...plain, status, contentType: 'text/html', text: '<html>' });
+const page = (status: number): CallAnswer => ({ ...plain, status, text: '<html>' });
 
 interface Asked {
   readonly error: GatewayError | undefined;

@@ -4,10 +4,11 @@
  */
 import { openAsBlob } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
 import { deadline } from 'soundpost-base/deadline';
 import { FormData, request } from 'undici';
-import { OutboundFailed, toBodyError, toOutboundError } from './errors.ts';
-import { discard, headerOf, type Route, retryAfterSeconds, tooLarge } from './exchange.ts';
+import { OutboundFailed, toOutboundError } from './errors.ts';
+import { limitedBody, type Route, retryAfterSeconds } from './exchange.ts';
 import { parseTarget } from './policy.ts';
 
 interface FormFile {
@@ -33,7 +34,6 @@ export interface CallOptions {
 export interface CallAnswer {
   /** Any status, including redirects. */
   readonly status: number;
-  readonly contentType: string | undefined;
   readonly retryAfterSeconds: number | undefined;
   /** At most 1 MiB; empty if the answer was saved. */
   readonly text: string;
@@ -71,20 +71,15 @@ export async function call(route: Route, options: CallOptions): Promise<CallAnsw
     },
     body: form ?? (json === undefined ? null : JSON.stringify(json)),
     // A connection that the server is closing would leave it unknown whether it took a request.
-    reset: method !== 'GET',
+    reset: true,
     signal,
   }).catch(outcome);
   const isSaved = saveTo !== undefined && status >= 200 && status < 300;
-  const text = await (isSaved ? save(body, saveTo) : textOf(body)).catch((error: unknown) => {
-    signal.throwIfAborted();
-    throw error;
-  });
-  return {
-    status,
-    contentType: headerOf(headers, 'content-type'),
-    retryAfterSeconds: retryAfterSeconds(headers),
-    text,
-  };
+  const maxBytes = isSaved ? saveTo.maxBytes : MAX_TEXT_BYTES;
+  // A slow sender is stopped by the deadline.
+  const chunks = limitedBody(body, { maxBytes, minBytesPerSecond: 0, rateWindowMs: options.timeoutMs }, signal);
+  const whole = await (isSaved ? save(chunks, saveTo.path) : buffer(chunks));
+  return { status, retryAfterSeconds: retryAfterSeconds(headers), text: whole.toString() };
 }
 
 async function formOf(fields: NonNullable<CallOptions['form']>): Promise<FormData> {
@@ -96,20 +91,10 @@ async function formOf(fields: NonNullable<CallOptions['form']>): Promise<FormDat
   return form;
 }
 
-type Body = Awaited<ReturnType<typeof request>>['body'];
-
-async function textOf(body: Body): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  await eachChunk(body, MAX_TEXT_BYTES, async (chunk) => {
-    chunks.push(chunk);
-  });
-  return Buffer.concat(chunks).toString();
-}
-
-async function save(body: Body, { path, maxBytes }: NonNullable<CallOptions['saveTo']>): Promise<''> {
+async function save(chunks: AsyncIterable<Uint8Array>, path: string): Promise<''> {
   const file = await open(path, 'wx', 0o600);
   try {
-    await eachChunk(body, maxBytes, (chunk) => file.writeFile(chunk));
+    for await (const chunk of chunks) await file.writeFile(chunk);
     return '';
   } catch (error) {
     await rm(path, { force: true });
@@ -117,29 +102,4 @@ async function save(body: Body, { path, maxBytes }: NonNullable<CallOptions['sav
   } finally {
     await file.close();
   }
-}
-
-async function eachChunk(
-  body: Body,
-  maxBytes: number,
-  take: (chunk: Uint8Array) => Promise<void>,
-): Promise<void> {
-  let bytes = 0;
-  let ownError: unknown;
-  try {
-    for await (const chunk of body) {
-      bytes += chunk.length;
-      if (bytes > maxBytes) throw tooLarge();
-      await take(chunk).catch((error: unknown) => {
-        ownError = error;
-      });
-      if (ownError !== undefined) break;
-    }
-  } catch (error) {
-    throw toBodyError(error);
-  } finally {
-    discard(body);
-  }
-  // Of the file system, not of the server.
-  if (ownError !== undefined) throw ownError;
 }
