@@ -80,7 +80,13 @@ async function keepOfNetworks(): Promise<void> {
     ...{ book, redis, instance: { id }, session: { isLoggedOut: false }, lease: { assert: () => undefined } },
     ...{ reports: { messageArrived: () => never }, closing: new AbortController().signal },
   } as never);
-  const message = { from: '12025550101', id: 'wamid.1', timestamp: '1795000000', type: 'text', text: { body: 'Hi' } };
+  const message = {
+    from: '12025550101',
+    id: 'wamid.1',
+    timestamp: '1795000000',
+    type: 'text',
+    text: { body: 'Hi' },
+  };
   await incoming.take('messages', { messages: [message] });
   await until('the chat is known', async () => (await book.find('12025550101@s.whatsapp.net'))?.lastInId);
   const log = new MessageLog(redis, 3600);

@@ -73,7 +73,11 @@ it('stays in doubt after a lost answer or an unknown error, and is free after a 
 
 it('is not in doubt when Redis takes the mark and its answer is lost, and the client repeats it', async () => {
   const record = await intend('REPEATED');
-  expect(await Promise.all(['a', 'a', 'b'].map((token) => log.mark(record, token)))).toEqual([true, true, false]);
+  expect(await Promise.all(['a', 'a', 'b'].map((token) => log.mark(record, token)))).toEqual([
+    true,
+    true,
+    false,
+  ]);
   await log.unmark(record, 'b');
   expect((await log.find(INSTANCE, 'REPEATED'))?.marked).toBe(true);
   await log.unmark(record, 'a');

@@ -114,7 +114,10 @@ describe('the rate of an instance', () => {
     expect((await waits(rate, 10)).at(-1)).toBe(0);
     // At once: the turn of one that waits would hold up all others.
     const refused: GatewayError = await rate.reserve(instance, [message('z')]).catch((error) => error);
-    expect(refused).toMatchObject({ code: 'rate_limited', message: expect.stringContaining('into one chat') });
+    expect(refused).toMatchObject({
+      code: 'rate_limited',
+      message: expect.stringContaining('into one chat'),
+    });
     expect(refused.retryAfterSeconds).toBeGreaterThanOrEqual(54 - (performance.now() - since) / 1000);
     expect(refused.retryAfterSeconds).toBeLessThanOrEqual(56);
     // Nothing was booked for it: the instance's other 50 are free.

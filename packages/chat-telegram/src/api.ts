@@ -170,4 +170,3 @@ function resultOf<Schema extends z.ZodType>({ status, text }: Answer, schema: Sc
   }
   throw new NoAnswer(true, `Telegram answered ${code}`);
 }
-

@@ -211,8 +211,7 @@ function mediaOf({ voice, audio, video_note: videoNote, document }: Message): Me
 
 const megabytes = (bytes: number): number => Math.ceil(bytes / 1_000_000);
 
-const TELEGRAM_HANDS_OUT =
-  'Telegram hands out 20 MB at most. A local Bot API server has no such limit.';
+const TELEGRAM_HANDS_OUT = 'Telegram hands out 20 MB at most. A local Bot API server has no such limit.';
 const GATEWAY_TAKES = 'the gateway takes 100 MiB at most.';
 
 const tooLarge = ({ file_size: size }: Media, why: string): IncomingContent => ({

@@ -56,11 +56,7 @@ export class Outgoing {
       if ((await stat(file)).size > MAX_UPLOAD_BYTES && this.#options.api.isPublic) {
         throw new GatewayError('payload_too_large', TOO_LARGE);
       }
-      const { text: caption, entities } = await this.#marked(
-        content.caption ?? '',
-        context,
-        LONGEST_CAPTION,
-      );
+      const { text: caption, entities } = await this.#marked(content.caption ?? '', context, LONGEST_CAPTION);
       return {
         duration: Math.round(durationMs / 1000),
         ...(caption === '' ? {} : { caption }),

@@ -35,7 +35,11 @@ function outgoing(records: Records, moves = false) {
     book: { find, learn },
     reports: { statusChanged },
   } as never);
-  return { asked, text: (quoted?: { id: string; text: undefined }) => one.text({ ...text, context: { ...context, quoted } }, signal) };
+  return {
+    asked,
+    text: (quoted?: { id: string; text: undefined }) =>
+      one.text({ ...text, context: { ...context, quoted } }, signal),
+  };
 }
 
 const fails = async (): Promise<never> => {

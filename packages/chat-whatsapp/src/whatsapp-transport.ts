@@ -1,6 +1,6 @@
 /**
- * WhatsApp through the package `baileys`: unofficial, against WhatsApp's terms of service, and
- * experimental (docs/whatsapp.md). Builds the parts of an instance; all state is in Redis.
+ * WhatsApp through the package `baileys`: unofficial, and against WhatsApp's terms of service
+ * (docs/whatsapp.md). Builds the parts of an instance; all state is in Redis.
  */
 
 import type { UserFacingSocketConfig } from 'baileys';

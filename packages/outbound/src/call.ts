@@ -77,7 +77,11 @@ export async function call(route: Route, options: CallOptions): Promise<CallAnsw
   const isSaved = saveTo !== undefined && status >= 200 && status < 300;
   const maxBytes = isSaved ? saveTo.maxBytes : MAX_TEXT_BYTES;
   // A slow sender is stopped by the deadline.
-  const chunks = limitedBody(body, { maxBytes, minBytesPerSecond: 0, rateWindowMs: options.timeoutMs }, signal);
+  const chunks = limitedBody(
+    body,
+    { maxBytes, minBytesPerSecond: 0, rateWindowMs: options.timeoutMs },
+    signal,
+  );
   const whole = await (isSaved ? save(chunks, saveTo.path) : buffer(chunks));
   return { status, retryAfterSeconds: retryAfterSeconds(headers), text: whole.toString() };
 }

@@ -1,4 +1,7 @@
-/** Headers of a source (decisions A2) go to its origin alone, and not again once a chain of redirects has left it. */
+/**
+ * Headers of a source (decisions A2) go to its origin alone, and not again once a chain of
+ * redirects has left it.
+ */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -54,7 +57,8 @@ let folder: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'outbound-origin-'));
-  // `/2?a|b|c`: the third place of a chain, which redirects to the next; the last one has the file, in ranges too.
+  // `/2?a|b|c`: the third place of a chain, which redirects to the next; the last one has the
+  // file, in ranges too.
   server = await httpServer((request, response) => {
     const [path = '', query = ''] = (request.url ?? '').slice(1).split('?');
     const places = decodeURIComponent(query).split('|');

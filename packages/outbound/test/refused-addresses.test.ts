@@ -5,7 +5,10 @@ import { PUBLIC_ADDRESS, type StubNetwork, stubNetwork } from 'soundpost-testing
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { OutboundFailed, OutboundRefused } from '../src/errors.ts';
 
-/** A URL that must not be asked for, and the word in the log that says why. For webhooks `http:` is read as `https:`. */
+/**
+ * A URL that must not be asked for, and the word in the log that says why. For webhooks `http:` is
+ * read as `https:`.
+ */
 const refused: readonly [url: string, reason: string][] = [
   // Loopback and this host, in every spelling that WHATWG parsing takes
   ['http://127.0.0.1/', 'loopback'],

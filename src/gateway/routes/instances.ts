@@ -101,7 +101,7 @@ function createInstance(services: GatewayServices): Route {
       operationId: 'createInstance',
       summary: 'Make an instance',
       description:
-        'Instances on loopback and xmpp connect at once, on whatsapp when told to, or with `qrcode`. The token is answered this once. What this gateway does not do and would be asked for (`proxyHost`, `chatwootUrl`, `rabbitmq` …) is refused by its name.',
+        'Instances on loopback, xmpp, telegram and whatsapp-cloud connect at once, on whatsapp when told to, or with `qrcode`. The token is answered this once. What this gateway does not do and would be asked for (`proxyHost`, `chatwootUrl`, `rabbitmq` …) is refused by its name.',
       tag: 'Instances',
       answer: {
         status: 201,
