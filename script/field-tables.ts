@@ -55,10 +55,12 @@ function valueCell(rule: Rule): string {
   }
 }
 
-function rangeOf({ minimum, maximum, exclusiveMinimum }: Rule): string {
+/** Without the bounds that zod gives each integer. */
+function rangeOf({ minimum = -Infinity, maximum = Infinity, exclusiveMinimum }: Rule): string {
   if (exclusiveMinimum !== undefined) {
     return ` above ${exclusiveMinimum}`;
   }
-  const isLimited = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER;
-  return `${minimum === undefined ? '' : `, ${minimum}`}${isLimited ? ` to ${maximum}` : minimum === undefined ? '' : ' or more'}`;
+  const from = minimum > Number.MIN_SAFE_INTEGER ? `, ${minimum}` : '';
+  if (maximum < Number.MAX_SAFE_INTEGER) return `${from} to ${maximum}`;
+  return from && `${from} or more`;
 }

@@ -7,6 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { RequestBudget } from 'soundpost-kit/redis/request-budget';
 import { loadScript } from 'soundpost-kit/redis/script';
 import { LimitReached } from './limit-reached.ts';
 
@@ -58,7 +59,7 @@ export class SharedReads<Value> {
 
   /** @param read any caller's function serves; one of them is used */
   read(id: string, read: () => Promise<Value>): Promise<Value> {
-    const shared = this.#waiting.get(id) ?? this.#soon(id, read);
+    const shared = this.#waiting.get(id) ?? RequestBudget.outside(() => this.#soon(id, read));
     this.#waiting.set(id, shared);
     return shared;
   }

@@ -3,6 +3,7 @@
  * field, else the field's code. Of several, INVALID_REQUEST wins, then the table's order.
  */
 
+import { type Deadline, deadline, untilAborted } from 'soundpost-base/deadline';
 import { type ErrorCode, ServiceError } from 'soundpost-contract/errors';
 import { isAudioFormat, outputFormats } from 'soundpost-contract/formats';
 import { MAX_BATCH_JOBS } from 'soundpost-contract/job-request';
@@ -18,8 +19,11 @@ const MAX_BYTES = 256 * 1024;
 export const MAX_JOB_BYTES = 64 * 1024;
 /** With its video inside, in base64. */
 const MAX_DATA_REQUEST_BYTES = 12 * 1024 * 1024;
-/** Each is held in memory; a newcomer among the keys gets a place of its own. */
+/** Each is held in memory until it is stored; a newcomer among the keys gets a place of its own. */
 const largeBodies = new Semaphore(8, 8);
+/** How long a body waits for its place, and how long it then may take to arrive. */
+const PLACE_WITHIN_MS = 10_000;
+const ARRIVES_WITHIN_MS = 60_000;
 
 const OF_JSON = { types: ['application/json'], inflate: false, strict: false };
 
@@ -30,34 +34,106 @@ const readSmall = jsonReader({ ...OF_JSON, maxBytes: MAX_JOB_BYTES });
 const readLarge = jsonReader({ ...OF_JSON, maxBytes: MAX_DATA_REQUEST_BYTES });
 export const readText = textReader(MAX_BYTES);
 
-/** The request of a single job: 64 KiB besides `source.data`. Throws PAYLOAD_TOO_LARGE. */
-export async function readJobJson(context: RouteContext): Promise<unknown> {
+interface JobBody {
+  readonly body: unknown;
+  /** Lets another large body in: to be called once this one is stored, or of no use. */
+  readonly release: () => void;
+}
+
+/**
+ * The request of a single job: 64 KiB besides `source.data`. More than that arrives only with a
+ * place, for which it waits up to 10 s, and within 60 s.
+ * @throws ServiceError PAYLOAD_TOO_LARGE; SERVICE_UNAVAILABLE without a place, INVALID_REQUEST if
+ * the body takes too long
+ */
+export async function readJobJson(context: RouteContext): Promise<JobBody> {
   const { request, response } = context;
-  const length = request.get('content-length');
-  if (Number(length) <= MAX_JOB_BYTES) return readSmall(request, response);
-  const left = new AbortController();
-  const leave = (): void => left.abort(new ServiceError('INVALID_REQUEST', 'the body was cut short'));
-  response.once('close', leave);
-  const release = await largeBodies.acquire({ key: keyOf(context).id, signal: left.signal });
+  if (Number(request.get('content-length')) <= MAX_JOB_BYTES) {
+    return { body: await readSmall(request, response), release: () => undefined };
+  }
+  const arriving = largeBody(context);
   try {
-    const body = await readLarge(request, response);
+    const body = await untilAborted(readLarge(request, response), arriving.failed);
     // Express keeps it as long as the request, which may wait for the end of its job.
     request.body = undefined;
     const { success, data } = WithData.safeParse(body);
     const bytes = success
-      ? JSON.stringify({ ...data, source: null }).length
-      : Number(length ?? JSON.stringify(body).length);
+      ? Buffer.byteLength(JSON.stringify({ ...data, source: null }))
+      : arriving.receivedBytes();
     if (bytes > MAX_JOB_BYTES) {
       throw new ServiceError(
         'PAYLOAD_TOO_LARGE',
         'the request of a job may have at most 64 KiB as JSON, besides source.data',
       );
     }
-    return body;
+    return { body, release: arriving.release };
+  } catch (error) {
+    arriving.release();
+    // The rest is dropped: the reader of the body would keep it.
+    request.removeAllListeners('data').resume();
+    throw error;
   } finally {
-    release();
-    response.off('close', leave);
+    arriving.stop();
   }
+}
+
+/** Counts the body while it is read, and stops it at 64 KiB until it has a place. */
+function largeBody(context: RouteContext) {
+  const { request, response } = context;
+  const left = new AbortController();
+  const leave = (): void => left.abort(new ServiceError('INVALID_REQUEST', 'the body was cut short'));
+  const failing = new AbortController();
+  let receivedBytes = 0;
+  let limit: Deadline | undefined;
+  let place: Promise<() => void> | undefined;
+  const enter = async (): Promise<() => void> => {
+    let hasPlace = false;
+    const over = deadline(PLACE_WITHIN_MS, {
+      signal: left.signal,
+      reason: () => (hasPlace ? tooSlow() : noPlace()),
+    });
+    limit = over;
+    over.signal.addEventListener('abort', () => failing.abort(over.signal.reason));
+    const free = await largeBodies.acquire({ key: keyOf(context).id, signal: over.signal });
+    hasPlace = true;
+    over.renew(ARRIVES_WITHIN_MS);
+    request.resume();
+    return free;
+  };
+  const count = (chunk: Buffer): void => {
+    receivedBytes += chunk.length;
+    if (receivedBytes <= MAX_JOB_BYTES || place !== undefined) return;
+    request.pause();
+    place = enter();
+    place.catch(() => undefined);
+  };
+  response.once('close', leave);
+  request.on('data', count);
+  return {
+    failed: failing.signal,
+    receivedBytes: () => receivedBytes,
+    release: () => void place?.then((free) => free()).catch(() => undefined),
+    stop: () => {
+      limit?.[Symbol.dispose]();
+      response.off('close', leave);
+      request.off('data', count);
+    },
+  };
+}
+
+function noPlace(): ServiceError {
+  return new ServiceError(
+    'SERVICE_UNAVAILABLE',
+    'too many requests with a video inside arrive at once; try again, or upload the file first',
+    { retryAfterSeconds: PLACE_WITHIN_MS / 1000 },
+  );
+}
+
+function tooSlow(): ServiceError {
+  return new ServiceError(
+    'INVALID_REQUEST',
+    `a request with a video inside must arrive within ${ARRIVES_WITHIN_MS / 1000} s; upload the file first`,
+  );
 }
 
 const WithData = z.looseObject({ source: z.object({ type: z.literal('data') }) });

@@ -6,7 +6,7 @@ import { deadline } from 'soundpost-base/deadline';
 import { AcceptedJob } from 'soundpost-contract/answers';
 import { Job } from 'soundpost-contract/job';
 import { z } from 'zod';
-import type { JobRecord } from '../jobs/job-record.ts';
+import { glanceAtJob, type JobRecord } from '../jobs/job-record.ts';
 import { type Answer, type AnswerTurn, answerOnce, sendData } from './answer.ts';
 import { openStream } from './event-streams.ts';
 import { findJob, jobAnswer } from './job-answer.ts';
@@ -37,12 +37,14 @@ const Accepted = z.object({ data: AcceptedJob });
  * Like {@link answerOnce}, for the submission of one job. With `Prefer: wait` it answers 200 with
  * the job that has ended or with its only file, after the time the 202. Only the 202 is kept for an
  * Idempotency-Key, so that a repetition waits again.
+ * @param onWait called before a wait, when the job is accepted
  * @throws LimitReached, with nothing submitted, when 50 requests of the key wait already
  */
 export async function answerJob(
   context: RouteContext,
   fingerprint: string,
   work: (turn: AnswerTurn) => Promise<Answer>,
+  onWait: () => Promise<void> = async () => {},
 ): Promise<void> {
   const { request, response, services } = context;
   const seconds = waitSeconds(request.get('prefer'));
@@ -51,19 +53,22 @@ export async function answerJob(
     return answerOnce(context, fingerprint, work);
   }
   const { id } = keyOf(context);
-  const place = await openStream(services.redis, 'waiting_requests', id, WAITING_PER_KEY);
-  const renewing = setInterval(() => place.renew(), RENEW_MS);
-  try {
-    await answerOnce(context, fingerprint, work, async ({ body }) => {
-      response.setHeader('Preference-Applied', 'wait');
-      const { jobId } = Accepted.parse(body).data;
-      const record = await endOf(context, jobId, seconds);
-      return record !== undefined && (await sendEnded(context, record));
-    });
-  } finally {
+  const stream = await openStream(services.redis, 'waiting_requests', id, WAITING_PER_KEY);
+  const renewing = setInterval(() => stream.renew(), RENEW_MS);
+  using place = new DisposableStack();
+  place.defer(() => {
     clearInterval(renewing);
-    place.close();
-  }
+    stream.close();
+  });
+  await answerOnce(context, fingerprint, work, async ({ body }) => {
+    response.setHeader('Preference-Applied', 'wait');
+    const { jobId } = Accepted.parse(body).data;
+    await onWait();
+    const record = await endOf(context, jobId, seconds);
+    // The answer may be a long file.
+    place.dispose();
+    return record !== undefined && (await sendEnded(context, record));
+  });
 }
 
 /** Undefined when the time is over, the service stops, the caller leaves or its key is revoked. */
@@ -76,14 +81,22 @@ async function endOf(context: RouteContext, jobId: string, seconds: number): Pro
   if (response.closed) leave();
   const unwatch = changes.watchRevocation(keyOf(context).id, leave);
   using limit = deadline(seconds * 1000, { signal: AbortSignal.any([changes.closing, left.signal]) });
-  try {
-    for await (const record of jobStates(changes, jobId, () => findJob(services, jobId), limit.signal)) {
-      const isEnded = record.status === 'completed' || record.status === 'failed';
-      if (isEnded && !left.signal.aborted) return record;
+  let state: JobRecord | 'unfinished' | undefined = 'unfinished';
+  const look = async (): Promise<typeof state> => {
+    try {
+      const glance = await glanceAtJob(services.redis, jobId);
+      const isEnded = glance?.status === 'completed' || glance?.status === 'failed';
+      state = isEnded ? await findJob(services, jobId) : glance && 'unfinished';
+    } catch (error) {
+      // The job is accepted whatever fails now: 503 would say that it never runs.
+      services.logger.warn({ jobId, err: error }, 'a job that is waited for could not be read');
     }
-  } catch (error) {
-    // The job is accepted whatever fails now: 503 would say that it never runs.
-    services.logger.warn({ jobId, err: error }, 'the end of a job could not be waited for');
+    return state;
+  };
+  try {
+    for await (const seen of jobStates(changes, jobId, look, limit.signal)) {
+      if (seen !== 'unfinished' && !left.signal.aborted) return seen;
+    }
   } finally {
     unwatch();
     response.off('close', leave);

@@ -303,7 +303,7 @@ it('A6. a Redis that has ended makes every answer 503', async () => {
     expect([path, status, body.error.code]).toEqual([path, 503, 'SERVICE_UNAVAILABLE']);
   }
   const ready = await own.call('GET', '/health/ready', { key: null });
-  expect([ready.status, ready.body.checks.redis]).toEqual([503, 'down']);
+  expect([ready.status, ready.body.checks.redis, ready.body.marks]).toEqual([503, 'down', 'same']);
   expect((await own.call('GET', '/health/live', { key: null })).status).toBe(200);
   await own.close();
 });

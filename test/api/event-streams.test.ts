@@ -2,6 +2,7 @@
 
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
+import { RequestBudget } from 'soundpost-kit/redis/request-budget';
 import { until } from 'soundpost-testing/until';
 import { afterEach, expect, it } from 'vitest';
 import { SharedReads } from '../../src/api/event-streams.ts';
@@ -72,4 +73,8 @@ it('all who ask at once share one reading, and whoever asks later has a new one'
   expect(await reads.read('a', read)).toBe(2);
   await expect(reads.read('b', () => Promise.reject(new Error('away')))).rejects.toThrow('away');
   expect(await reads.read('b', read)).toBe(3);
+  const first = new RequestBudget();
+  const budgets = new SharedReads<RequestBudget>();
+  const used = await first.run(() => budgets.read('a', async () => RequestBudget.current()));
+  expect(used, 'the one who asks first pays for all').not.toBe(first);
 });

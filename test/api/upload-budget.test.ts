@@ -68,6 +68,19 @@ it('of so many bytes together, announced and complete', async () => {
   expectRefused(await sendWhole(key), `${LIMIT_BYTES} bytes together`);
 });
 
+it('a repeated request with its video inside gets its first answer, although none is left', async () => {
+  const key = await service().newKey();
+  const data = (await readFile(clip('tone.mp4'))).toString('base64');
+  const json = { source: { type: 'data', data }, output: { format: 'mp3' } };
+  const extract = (headers: Record<string, string>): Promise<Answer> =>
+    service().call('POST', '/v1/extract', { key, json, headers });
+  const first = await extract({ 'idempotency-key': 'data' });
+  for (let nth = 0; nth < 2; nth += 1) expect((await announce(key, 10)).status).toBe(201);
+  expectRefused(await extract({}), 'may have 3 uploads');
+  const again = await extract({ 'idempotency-key': 'data' });
+  expect([again.status, again.body]).toEqual([202, first.body]);
+});
+
 it('many at once are no more than may be', async () => {
   const key = await service().newKey();
   const answers = await Promise.all(Array.from({ length: 40 }, () => announce(key, 1)));

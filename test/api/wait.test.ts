@@ -1,14 +1,33 @@
 /** A4 "In one request": `Prefer: wait` answers the job that has ended, or its file. */
 import { request as httpRequest } from 'node:http';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import type { Storage } from 'soundpost-kit/storage/storage';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { until } from 'soundpost-testing/until';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { waitSeconds } from '../../src/api/wait.ts';
+import { CHANGE_CHANNEL } from '../../src/jobs/names.ts';
 import { type Answer, type Json, useClips, useService } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4');
-const service = useService();
+const lines: string[] = [];
+/** While there is one, no stored file is read. */
+let hold: PromiseWithResolvers<void> | undefined;
+let isAsked = false;
+const service = useService({
+  environment: { LOG_LEVEL: 'warn' },
+  log: (line) => lines.push(line),
+  storage: (real) =>
+    new Proxy(real, {
+      get:
+        (target, name: keyof Storage) =>
+        async (...args: unknown[]) => {
+          isAsked ||= name === 'read';
+          if (name === 'read') await hold?.promise;
+          return Reflect.apply(target[name], target, args);
+        },
+    }),
+});
 let tone = '';
 
 beforeAll(async () => {
@@ -112,6 +131,40 @@ describe('A request that waits', () => {
     redis.disconnect();
     slow.letGo();
     expect((await service().ended(jobId, { key })).status).toBe('completed');
+  });
+
+  it('has its place no more while its file is sent', async () => {
+    const key = await service().newKey();
+    const redis = connectPatiently(service().redis.url);
+    const waiting = ownKey('waiting', key.split('_')[1] ?? '');
+    isAsked = false;
+    hold = Promise.withResolvers();
+    const answer = extract(from(tone), { prefer: 'wait=60', accept: 'audio/*' }, key);
+    await until('its file is read', () => isAsked);
+    await until('its place is free', async () => (await redis.zcard(waiting)) === 0);
+    redis.disconnect();
+    hold.resolve();
+    const { status, headers } = await answer;
+    expect([status, headers['content-type']]).toEqual([200, 'audio/mpeg']);
+  });
+
+  it('whose job cannot be read for a while waits on', async () => {
+    const slow = await service().outside.stalling('unread.mp4', clip('tone.mp4'));
+    const key = await service().newKey();
+    const answer = extract(from(slow.url), { prefer: 'wait=60' }, key);
+    await until('the download has begun', () => slow.begun());
+    const [{ jobId }] = (await service().call('GET', '/v1/jobs', { key })).body.data.jobs;
+    const redis = connectPatiently(service().redis.url);
+    await redis.acl('SETUSER', 'default', '-hmget', '-hgetall');
+    await until('a look has failed', async () => {
+      await redis.publish(CHANGE_CHANNEL, jobId);
+      return lines.some((line) => line.includes(jobId) && line.includes('waited for'));
+    });
+    await redis.acl('SETUSER', 'default', '+hmget', '+hgetall');
+    redis.disconnect();
+    slow.letGo();
+    const { status, body } = await answer;
+    expect([status, body.data.status]).toEqual([200, 'completed']);
   });
 
   it('is refused with 429, and nothing queued, when 50 of its key wait', async () => {

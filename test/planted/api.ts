@@ -226,6 +226,39 @@ export const apiFaults: readonly Fault[] = [
     tests: ['test/api/wait.test.ts'],
   },
   {
+    name: 'place-of-those-who-wait-kept-for-the-file',
+    promise: 'api.md "What a key may use": 50 requests that wait; one that is answered waits no more',
+    in: 'answerJob',
+    search: 'place.dispose();',
+    replace: '',
+    tests: ['test/api/wait.test.ts'],
+  },
+  {
+    name: 'first-failure-ends-the-wait',
+    promise: 'api.md "In one request": the job has ended: 200, also where it could not be read for a while',
+    in: 'endOf',
+    search: "state = isEnded ? await findJob(services, jobId) : glance && 'unfinished'; } catch (error) {",
+    replace:
+      "state = isEnded ? await findJob(services, jobId) : glance && 'unfinished'; } catch (error) { state = undefined;",
+    tests: ['test/api/wait.test.ts'],
+  },
+  {
+    name: 'slow-bodies-hold-places',
+    promise: 'api.md "Submit": source.data: few of these at a time, whatever else is on its way',
+    in: 'largeBody',
+    search: 'receivedBytes <= MAX_JOB_BYTES || place !== undefined',
+    replace: 'place !== undefined',
+    tests: ['test/api/large-bodies.test.ts'],
+  },
+  {
+    name: 'place-given-back-before-the-video-is-stored',
+    promise: 'api.md "Submit": source.data: few of these at a time, until they are stored',
+    in: 'readJobJson',
+    search: 'return { body, release: arriving.release };',
+    replace: 'arriving.release(); return { body, release: arriving.release };',
+    tests: ['test/api/large-bodies.test.ts'],
+  },
+  {
     name: 'headers-kept-of-a-cancelled-job',
     promise: 'SECURITY.md "Secrets": headers of a source: of a job cancelled while it waited, erased',
     in: 'withoutHeaders',
@@ -236,7 +269,7 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'source-data-not-counted',
     promise: 'api.md "Submit": source.data becomes an upload of yours and counts as one',
-    in: 'readJob',
+    in: 'dataJob',
     search: 'announcedBytes: bytes.length',
     replace: 'announcedBytes: undefined',
     tests: ['test/api/source-forms.test.ts'],

@@ -114,6 +114,15 @@ export const outboundFaults: readonly Fault[] = [
     tests: ['packages/outbound/test/origin-headers.core-all.test.ts'],
   },
   {
+    name: 'callers-compression',
+    promise: 'decisions/0003: no body is asked for compressed, since none is unpacked',
+    in: 'getOnce',
+    search:
+      "...options.originHeaders?.values, // Compressed bodies are never unpacked here, so none can expand. 'accept-encoding': 'identity',",
+    replace: "'accept-encoding': 'identity', ...options.originHeaders?.values,",
+    tests: ['packages/outbound/test/origin-headers.core-all.test.ts'],
+  },
+  {
     name: 'proxy-goes-by-name',
     promise: 'configuration.md OUTBOUND_PROXY: CONNECT goes to the checked address',
     in: 'connectThrough',

@@ -163,6 +163,22 @@ export const queueFaults: readonly Fault[] = [
     tests: ['packages/kit/test/redis/request-budget.test.ts'],
   },
   {
+    name: 'command-after-a-deadline-has-none',
+    promise: 'failure.md "Redis is away, or hangs": 503 within 2 s, whatever follows a command that failed',
+    in: 'RequestBudget.#wait',
+    search: 'this.#pending.clear(); this.#rest();',
+    replace: '',
+    tests: ['packages/kit/test/redis/request-budget.test.ts'],
+  },
+  {
+    name: 'one-request-pays-for-all',
+    promise: 'failure.md "Redis is away, or hangs": what requests share is in the budget of none',
+    in: 'Replication.confirm',
+    search: 'RequestBudget.outside(() => this.#run())',
+    replace: 'this.#run()',
+    tests: ['packages/kit/test/redis/request-budget.test.ts'],
+  },
+  {
     name: 'requests-without-a-budget',
     promise: 'failure.md "Redis is away, or hangs": 503 within 2 s, on every route of API and gateway',
     in: 'listen',

@@ -67,7 +67,7 @@ export const DataSource = z.strictObject({
 /**
  * The digits alone; undefined for what is neither base64 (also URL-safe) nor a data URI with it.
  */
-export function base64Of(data: string): string | undefined {
+function base64Of(data: string): string | undefined {
   const digits = data
     .replace(/^data:[^,]*;base64,/i, '')
     .replaceAll(/\s+/g, '')

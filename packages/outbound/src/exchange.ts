@@ -95,12 +95,12 @@ async function getOnce(
     const { statusCode, headers, body } = await request(url, {
       dispatcher: route.dispatcher,
       method: 'GET',
-      // Identity: compressed bodies are never unpacked here, so none can expand.
       headers: {
         'user-agent': route.userAgent,
         accept: '*/*',
-        'accept-encoding': 'identity',
         ...options.originHeaders?.values,
+        // Compressed bodies are never unpacked here, so none can expand.
+        'accept-encoding': 'identity',
         ...options.headers,
       },
       headersTimeout: options.headersTimeoutMs,

@@ -4,19 +4,13 @@ import { Readable } from 'node:stream';
 import { parseJson } from 'soundpost-base/json';
 import { AcceptedJob } from 'soundpost-contract/answers';
 import { ServiceError } from 'soundpost-contract/errors';
-import {
-  type BatchJobRequest,
-  base64Of,
-  JobRequest,
-  UploadedJobRequest,
-} from 'soundpost-contract/job-request';
+import { type BatchJobRequest, JobRequest, UploadedJobRequest } from 'soundpost-contract/job-request';
 import { SubmitHeaders } from 'soundpost-contract/request-headers';
-import { hashOf } from 'soundpost-kit/http/idempotency';
 import { z } from 'zod';
 import { parseSubmission } from '../address-faults.ts';
 import { type AnswerTurn, bodyHash } from '../answer.ts';
 import { fileErrors, invalidForm, takeForm } from '../form.ts';
-import { discardAfter, discardUpload, storeUpload, withRoom } from '../intake.ts';
+import { discardAfter, storeUpload, withRoom } from '../intake.ts';
 import { acceptedJob } from '../job-answer.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
 import { readJobJson } from '../request.ts';
@@ -73,12 +67,10 @@ export const extractRoutes: readonly Route[] = [
 
 async function extract(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
-  const { job, fingerprint, sent } = request.is('multipart/form-data')
-    ? await readUploaded(context)
-    : await readJob(context);
+  const received = request.is('multipart/form-data') ? await readUploaded(context) : await readJob(context);
   let queued = false;
   const submit = async (turn: AnswerTurn) => {
-    const submitted = [{ request: job, path: '' }];
+    const submitted = [{ request: await received.job(), path: '' }];
     const origin = { batchId: null, retryOf: null };
     const answer = await submitJobs(services, keyOf(context), submitted, origin, turn, (submission) => {
       setRateLimit(response, 'submit', submission.rate);
@@ -87,45 +79,82 @@ async function extract(context: RouteContext): Promise<void> {
     queued = true;
     return answer;
   };
-  // A refused or repeated request leaves its file unused.
-  const unused = (): string | undefined => (queued ? undefined : sent);
+  const letGo = async (error?: unknown): Promise<void> => {
+    received.release();
+    // A refused or repeated request leaves its file unused.
+    const unused = queued ? undefined : received.sent();
+    if (unused !== undefined) await discardAfter(error, services, unused);
+  };
   try {
-    await answerJob(context, fingerprint, submit);
+    await answerJob(context, received.fingerprint, submit, letGo);
   } catch (error) {
-    const file = unused();
-    if (file !== undefined) {
-      await discardAfter(error, services, file);
-    }
+    await letGo(error);
     throw error;
   }
-  const file = unused();
-  if (file !== undefined) {
-    await discardUpload(services, file);
-  }
+  await letGo();
 }
 
 interface ReceivedJob {
-  readonly job: BatchJobRequest;
+  /** Stores what is not stored yet. */
+  readonly job: () => Promise<BatchJobRequest>;
   readonly fingerprint: string;
-  /** The upload that came with the request. */
-  readonly sent: string | undefined;
+  /** The upload that came with the request, once it is stored. */
+  readonly sent: () => string | undefined;
+  /** Forgets a video that is not stored. */
+  readonly release: () => void;
 }
 
 async function readJob(context: RouteContext): Promise<ReceivedJob> {
   const { services } = context;
-  const body = await readJobJson(context);
-  const tenant = keyOf(context).id;
-  const { source, ...asked } = await parseSubmission(services, tenant, JobRequest, body);
-  const fingerprint = JSON.stringify({ source, ...asked });
-  if (source.type !== 'data') return { job: { source, ...asked }, fingerprint, sent: undefined };
-  const bytes = Buffer.from(base64Of(source.data) ?? '', 'base64');
+  const { body, release } = await readJobJson(context);
+  try {
+    const { source, ...asked } = await parseSubmission(services, keyOf(context).id, JobRequest, body);
+    if (source.type === 'data') return dataJob(context, source.data, asked, release);
+    const job = { source, ...asked };
+    release();
+    return {
+      job: async () => job,
+      fingerprint: JSON.stringify(job),
+      sent: () => undefined,
+      release,
+    };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** Only what is queued writes its video: no repetition, and none that has to wait. */
+function dataJob(
+  context: RouteContext,
+  data: string,
+  asked: Omit<BatchJobRequest, 'source'>,
+  release: () => void,
+): ReceivedJob {
+  const { services } = context;
+  // Its form was checked: node skips white space, and knows both alphabets.
+  let bytes: Buffer | undefined = Buffer.from(data.slice(data.indexOf(',') + 1), 'base64');
+  let file: string | undefined;
   const { maxInputBytes } = services.settings;
   if (bytes.length > maxInputBytes) throw fileErrors(maxInputBytes).tooLarge();
-  const sent = { name: '', content: Readable.from([bytes]), announcedBytes: bytes.length };
-  const { file } = await withRoom(context, () => storeUpload(services, tenant, sent), bytes.length);
-  // The request may wait for the end of its job: it keeps a hash of the video alone.
-  const job = { source: { type: 'upload' as const, file }, ...asked };
-  return { job, fingerprint: hashOf(fingerprint), sent: file };
+  const hash = bodyHash(context)?.update(bytes).digest('hex');
+  return {
+    job: async () => {
+      if (bytes === undefined) throw new Error('the video of the request was forgotten');
+      const sent = { name: '', content: Readable.from([bytes]), announcedBytes: bytes.length };
+      const store = () => storeUpload(services, keyOf(context).id, sent);
+      ({ file } = await withRoom(context, store, bytes.length));
+      bytes = undefined;
+      release();
+      return { source: { type: 'upload', file }, ...asked };
+    },
+    fingerprint: JSON.stringify([asked, hash]),
+    sent: () => file,
+    release: () => {
+      bytes = undefined;
+      release();
+    },
+  };
 }
 
 async function readUploaded(context: RouteContext): Promise<ReceivedJob> {
@@ -137,9 +166,10 @@ async function readUploaded(context: RouteContext): Promise<ReceivedJob> {
     const request = parseField(fields.get('request'));
     const parsed = await parseSubmission(services, tenant, UploadedJobRequest, request);
     return {
-      job: { source: { type: 'upload', file: upload.file }, ...parsed },
+      job: async () => ({ source: { type: 'upload', file: upload.file }, ...parsed }),
       fingerprint: JSON.stringify([parsed, upload.name, hash?.digest('hex')]),
-      sent: upload.file,
+      sent: () => upload.file,
+      release: () => undefined,
     };
   } catch (error) {
     await discardAfter(error, services, upload.file);

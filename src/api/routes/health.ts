@@ -1,6 +1,7 @@
 /** Whether the process lives and can work (decisions E, "Health"). */
 
 import { awayReasons, sayAway } from 'soundpost-kit/observe/away';
+import { probeTable } from 'soundpost-kit/observe/probes';
 import { healthOfRedis, redisStates } from 'soundpost-kit/redis/connection';
 import { sandboxLevels } from 'soundpost-media/sandbox';
 import { z } from 'zod';
@@ -30,6 +31,9 @@ const Readiness = z.object({
   disk: z.enum(['ok', 'low']).optional().meta({
     description:
       'low: less than DISK_RESERVE_BYTES is free. No files are taken in, and jobs wait until there is room',
+  }),
+  marks: z.enum(probeTable.marks.states).meta({
+    description: 'apart: Redis and the results no longer belong together, and no jobs are taken',
   }),
 });
 
@@ -86,6 +90,7 @@ export const healthRoutes: readonly Route[] = [
         ...(reason && { reason, remedy: sayAway(reason) }),
         sandbox: services.settings.sandbox,
         disk,
+        marks: services.probes.state('marks'),
       });
     },
   },

@@ -5,6 +5,7 @@
 
 import type { Redis } from './connection.ts';
 import { ownKey } from './keys.ts';
+import { RequestBudget } from './request-budget.ts';
 
 /** Too few replicas have the write, or its master was replaced. It may or may not be lost. */
 export class NotReplicated extends Error {
@@ -47,7 +48,7 @@ export class Replication {
     this.#waiting.push({ keys, settle: (error) => (error === undefined ? resolve() : reject(error)) });
     if (!this.#isRunning) {
       this.#isRunning = true;
-      void this.#run();
+      void RequestBudget.outside(() => this.#run());
     }
     return promise;
   }

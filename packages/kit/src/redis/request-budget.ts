@@ -25,6 +25,11 @@ export class RequestBudget {
     return budgets.run(this, handle);
   }
 
+  /** For work that requests share: the one that starts it does not pay for the others. */
+  static outside<Result>(work: () => Result): Result {
+    return budgets.exit(work);
+  }
+
   /** The request is answered: what it has left running waits for itself. */
   end(): void {
     this.#isOver = true;
@@ -55,7 +60,11 @@ export class RequestBudget {
     const limit = deadline(this.#leftMs, { reason: () => new Error('Command timed out') });
     this.#limit = limit;
     limit.signal.addEventListener('abort', () => {
-      for (const command of this.#pending) {
+      const late = [...this.#pending];
+      // First: a command that follows a rejected one waits anew.
+      this.#pending.clear();
+      this.#rest();
+      for (const command of late) {
         if (!command.isSettled) command.reject(limit.signal.reason);
       }
     });

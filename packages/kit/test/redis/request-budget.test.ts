@@ -7,6 +7,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { connectRedis, type Redis } from '../../src/redis/connection.ts';
+import { Replication } from '../../src/redis/replication.ts';
 import { RequestBudget } from '../../src/redis/request-budget.ts';
 
 const MS = 900;
@@ -93,6 +94,15 @@ describe('A6. Redis that hangs is waited for once a request', () => {
     expect(ms).toBeLessThan(MS);
   });
 
+  it('also by one that is sent as soon as another of those that wait is given up', async () => {
+    answers = false;
+    const budget = new RequestBudget();
+    const [first, other] = budget.run(() => [set().catch(set), set()]);
+    other?.catch(() => undefined);
+    const ms = await took(Promise.race([first, new Promise((r) => setTimeout(r, 3 * MS))]));
+    expect(ms).toBeLessThan(2 * MS);
+  });
+
   it('and again by one that goes on for longer, such as an upload', async () => {
     answers = false;
     const budget = new RequestBudget();
@@ -106,6 +116,17 @@ describe('A6. Redis that hangs is waited for once a request', () => {
     await budget.run(() => inARow(500));
     answers = false;
     expect(await took(budget.run(() => inARow(1)))).toBeGreaterThanOrEqual(MS);
+  });
+
+  it('work that requests share is in the budget of none', async () => {
+    const replication = new Replication({ redis, replicas: 1 });
+    const confirm = (): Promise<unknown> => replication.confirm(['a']).catch(() => undefined);
+    answers = false;
+    const used = new RequestBudget();
+    await took(used.run(() => inARow(1)));
+    void used.run(confirm);
+    const ms = await took(new RequestBudget().run(confirm));
+    expect(ms).toBeGreaterThanOrEqual(2 * MS);
   });
 
   it('what an answered request has left running waits for itself', async () => {
