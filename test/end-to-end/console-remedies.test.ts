@@ -84,3 +84,22 @@ describe('of an instance on WhatsApp that is not connected', () => {
     expect(whilePairing.lasts === true).toBe(consequence === 'stay' || consequence === 'renew');
   });
 });
+
+describe('of an instance on Telegram or the Cloud API that is not connected', () => {
+  it.each([
+    ['chat-telegram/src/failure.ts', 'Telegram does not accept the bot token'],
+    ['chat-telegram/src/connection.ts', 'another program receives the updates of this bot;'],
+    ['chat-telegram/src/connection.ts', 'another program receives the updates of this bot by a webhook'],
+    ['chat-telegram/src/api.ts', 'Telegram cannot be reached'],
+    ['chat-telegram/src/api.ts', 'Telegram did not answer'],
+    ['chat-whatsapp-cloud/src/refusals.ts', 'the access token has expired'],
+    ['chat-whatsapp-cloud/src/refusals.ts', 'the access token is not valid'],
+  ])('what it means and what helps is said: %s, %s', (file, told) => {
+    expect(readFileSync(join(ROOT, 'packages', file), 'utf8')).toContain(told);
+    expect(troubleOf(told)).not.toEqual(troubleOf('nobody knows'));
+  });
+
+  it('a refusal of Meta is known by its code', () => {
+    expect(troubleOf('the business number is gone; check phoneNumberId (33)').meaning).toMatch(/Meta/);
+  });
+});

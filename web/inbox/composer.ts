@@ -9,6 +9,8 @@ import { byId, chatPath, openedChat, state } from './state.ts';
 const networks: Readonly<Record<InboxInstance['transport'], string>> = {
   loopback: 'the loopback network',
   xmpp: 'XMPP',
+  telegram: 'Telegram',
+  'whatsapp-cloud': 'WhatsApp',
   whatsapp: 'WhatsApp',
 };
 /** Who has written nothing for so long has stopped. */

@@ -6,7 +6,16 @@ export const networks: Readonly<Record<TransportKind, { readonly name: string; r
   whatsapp: {
     name: 'WhatsApp',
     about:
-      'As a linked device of an account of yours. Experimental and unofficial: WhatsApp bans accounts for it, so take a number that you can lose.',
+      'As a linked device of an account of yours. Unofficial: WhatsApp bans accounts for it, so take a number that you can lose.',
+  },
+  'whatsapp-cloud': {
+    name: 'WhatsApp Cloud API',
+    about:
+      'A business number of yours, over the official API of Meta. It needs an app on developers.facebook.com.',
+  },
+  telegram: {
+    name: 'Telegram',
+    about: 'A bot of yours. Ask @BotFather in Telegram for one; it answers the token.',
   },
   xmpp: {
     name: 'XMPP',

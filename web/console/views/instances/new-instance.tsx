@@ -5,7 +5,7 @@ import { createInstance, type GatewayInstance, type NewInstance } from '../../ga
 import { Button, Fault, Field, useWork } from '../../ui.tsx';
 import { networks } from './network-words.ts';
 
-const order: readonly TransportKind[] = ['whatsapp', 'xmpp', 'loopback'];
+const order: readonly TransportKind[] = ['whatsapp', 'whatsapp-cloud', 'telegram', 'xmpp', 'loopback'];
 
 export function NewInstanceForm({
   onMade,
@@ -75,7 +75,7 @@ export function NewInstanceForm({
           ))}
         </div>
       </fieldset>
-      {transport === 'xmpp' ? <XmppFields /> : null}
+      {fieldsOf[transport]?.()}
       <Fault text={fault} id="new-instance-error" />
       <div class="card-foot">
         <Button class="plain" onClick={onCancel}>
@@ -86,6 +86,55 @@ export function NewInstanceForm({
         </Button>
       </div>
     </form>
+  );
+}
+
+/** What a network needs to know of an account; nothing where there is no entry. */
+const fieldsOf: Partial<Record<TransportKind, () => preact.JSX.Element>> = {
+  xmpp: XmppFields,
+  telegram: () => <SecretField label="Bot token" name="botToken" hint="As @BotFather answered it." />,
+  'whatsapp-cloud': CloudFields,
+};
+
+const KEPT_ENCRYPTED = 'Kept encrypted, and never shown again.';
+
+function SecretField(field: { readonly label: string; readonly name: string; readonly hint?: string }) {
+  return (
+    <Field label={field.label} hint={[field.hint, KEPT_ENCRYPTED].filter(Boolean).join(' ')}>
+      {(attributes) => (
+        <input {...attributes} name={field.name} type="password" required autocomplete="new-password" />
+      )}
+    </Field>
+  );
+}
+
+function CloudFields() {
+  return (
+    <>
+      <div class="pair">
+        <Field label="Phone number ID" hint="The ID of the number, not the number.">
+          {(attributes) => (
+            <input
+              {...attributes}
+              name="phoneNumberId"
+              required
+              inputMode="numeric"
+              pattern="[0-9]{1,32}"
+              autocomplete="off"
+            />
+          )}
+        </Field>
+        <SecretField label="Access token" name="accessToken" hint="A permanent one, of a system user." />
+      </div>
+      <div class="pair">
+        <SecretField label="App secret" name="appSecret" hint="Verifies webhooks." />
+        <SecretField
+          label="Verify token"
+          name="verifyToken"
+          hint="Make one up, 8 characters or more, and type the same where Meta asks for it."
+        />
+      </div>
+    </>
   );
 }
 
@@ -105,11 +154,7 @@ function XmppFields() {
             />
           )}
         </Field>
-        <Field label="Password" hint="Kept encrypted, and never shown again.">
-          {(attributes) => (
-            <input {...attributes} name="password" type="password" required autocomplete="new-password" />
-          )}
-        </Field>
+        <SecretField label="Password" name="password" />
       </div>
       <details class="more">
         <summary>Where its server is</summary>
@@ -147,20 +192,19 @@ function XmppFields() {
 
 function asked(form: FormData, transport: TransportKind): NewInstance {
   const text = (name: string): string => String(form.get(name) ?? '').trim();
-  const optional = (name: string) => (text(name) === '' ? {} : { [name]: text(name) });
   return {
     instanceName: text('name'),
     transport,
-    ...(transport === 'xmpp'
-      ? {
-          connection: {
-            jid: text('jid'),
-            password: String(form.get('password') ?? ''),
-            ...optional('service'),
-            ...optional('uploadService'),
-            ...optional('mucService'),
-          },
-        }
-      : {}),
+    ...connectionIn(form, transport),
   };
+}
+
+/** Every field but the name and the network belongs to the account. An empty one is left out, a password is not trimmed. */
+function connectionIn(form: FormData, transport: TransportKind): Pick<NewInstance, 'connection'> {
+  if (fieldsOf[transport] === undefined) return {};
+  const given = [...form.entries()]
+    .filter(([name]) => name !== 'name' && name !== 'transport')
+    .map(([name, value]) => [name, name === 'password' ? String(value) : String(value).trim()] as const)
+    .filter(([, value]) => value !== '');
+  return { connection: Object.fromEntries(given) as NewInstance['connection'] & object };
 }

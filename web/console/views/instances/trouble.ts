@@ -21,7 +21,7 @@ const causes: readonly Cause[] = [
     meaning: 'The phone no longer lists it as a linked device.',
     remedy: 'Pair it with the phone again.',
   },
-  { told: /^logged out$/, meaning: 'It was logged out.', remedy: 'To send again, pair it with the phone.' },
+  { told: /^logged out$/, meaning: 'It was logged out.', remedy: 'To send again, connect it.' },
   {
     told: /banned the account for a while/,
     meaning: 'WhatsApp has locked the account for some time.',
@@ -108,6 +108,35 @@ const causes: readonly Cause[] = [
     told: /^the server offers no/,
     meaning: 'The gateway cannot sign in to this server safely.',
     remedy: 'Take an account on another server.',
+  },
+  // Telegram: failure.ts and connection.ts.
+  {
+    told: /does not accept the bot token/,
+    meaning: 'Telegram does not know the bot token.',
+    remedy: 'Ask @BotFather for the token. Delete the instance and make it again with that one.',
+  },
+  {
+    told: /another program receives the updates of this bot/,
+    meaning: 'Another program uses this bot.',
+    remedy: 'Stop that program or take its webhook away, then connect again.',
+    lasts: true,
+  },
+  {
+    told: /Telegram (cannot be reached|did not answer)/,
+    meaning: 'Telegram does not answer.',
+    remedy: 'It connects again by itself. If it takes long, tell the operator of the gateway.',
+  },
+  // WhatsApp Cloud API: refusals.ts.
+  {
+    told: /the access token (has expired|is not valid)/,
+    meaning: 'Meta no longer takes the access token.',
+    remedy: 'Make a permanent token of a system user. Delete the instance and make it again with that one.',
+  },
+  {
+    // Every refusal ends with Meta's code.
+    told: /\(\d{1,6}\)$/,
+    meaning: 'Meta does not let this number in.',
+    remedy: 'See what the gateway says, and WhatsApp Manager. Then connect again.',
   },
   // Any network: sealer.ts.
   {
