@@ -3,7 +3,7 @@
  * With --once it stops then: exit code 0, or 1 with the job's error.
  */
 import { once } from 'node:events';
-import { createWriteStream, openAsBlob } from 'node:fs';
+import { createWriteStream } from 'node:fs';
 import { access, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
@@ -130,9 +130,7 @@ async function submit(client: SoundpostClient, source: string, receiver: Receive
     },
   };
   const { jobId } = await client.extract(
-    isUrl(source)
-      ? { source: { type: 'url', url: source }, ...request }
-      : { file: await openAsBlob(source), filename: basename(source), ...request },
+    isUrl(source) ? { source: { type: 'url', url: source }, ...request } : { file: source, ...request },
   );
   return jobId;
 }

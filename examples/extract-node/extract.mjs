@@ -3,8 +3,7 @@
  *
  *   API=http://127.0.0.1:8080 KEY=sp_… node extract.mjs <file or URL> [format, default mp3]
  */
-import { createWriteStream, openAsBlob } from 'node:fs';
-import { basename } from 'node:path';
+import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createClient, SoundpostError } from 'soundpost-client';
@@ -16,7 +15,7 @@ try {
   const { jobId } = await soundpost.extract(
     /^https?:/.test(source)
       ? { source: { type: 'url', url: source }, output: { format } }
-      : { file: await openAsBlob(source), filename: basename(source), output: { format } },
+      : { file: source, output: { format } },
   );
   const { outputFile } = await soundpost.waitFor(jobId, {
     onProgress: ({ progress, currentStep }) => process.stderr.write(`${progress} % ${currentStep ?? ''}\n`),

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
-import { createClient } from 'soundpost-client';
+import { createClient, type SoundpostClient } from 'soundpost-client';
 import { Watchdog } from 'soundpost-client/wait';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { useClips, useService } from '../api/api-fixture.ts';
@@ -132,6 +133,18 @@ describe('a client behind a proxy', () => {
     expect(asked).toEqual(['POST /v1/uploads']);
   });
 
+  it('asks again where an answer breaks off inside its body, and submits one job', async () => {
+    const { client, asked } = await proxy(
+      (_incoming, nth) => (nth === 1 ? half : undefined),
+      await service().newKey(),
+    );
+    const { jobId } = await client.extract(await job());
+    expect((await client.job(jobId)).jobId).toBe(jobId);
+    expect((await client.jobs()).jobs.map((listed) => listed.jobId)).toEqual([jobId]);
+    expect(asked.filter((name) => name === 'GET /v1/jobs')).toHaveLength(2);
+    expect(asked.filter((name) => name === 'POST /v1/extract')).toHaveLength(2);
+  });
+
   it('comes back after the time that the service names', async () => {
     const busy: Fault = (_incoming, response) =>
       response
@@ -183,6 +196,90 @@ describe('a client behind a proxy', () => {
     const { client } = await proxy(() => redirect);
     await expect(client.usage()).rejects.toMatchObject({ code: 'NETWORK_ERROR' });
     expect(elsewhere.asked).toEqual([]);
+  });
+});
+
+/** The headers at once, then half of the body, then nothing or the end of the connection. */
+const half: Fault = async (_incoming, response, forward) => {
+  const answer = await forward();
+  const body = await buffer(answer);
+  response.writeHead(answer.statusCode ?? 500, answer.headers);
+  response.write(body.subarray(0, body.length / 2), () => response.destroy());
+};
+
+/** Each call that reads an answer to its end. */
+const calls: Readonly<Record<string, (client: SoundpostClient, signal?: AbortSignal) => Promise<unknown>>> = {
+  extract: (client, signal) =>
+    client.extract(
+      { source: { type: 'url', url: 'https://a.example/a.mp4' }, output: { format: 'mp3' } },
+      { signal },
+    ),
+  'extract of a file': (client, signal) =>
+    client.extract({ file: new Blob(['x']), output: { format: 'mp3' } }, { signal }),
+  batch: (client, signal) => client.batch({ jobs: [] }, { signal }),
+  batchState: (client, signal) => client.batchState('batch_1', { signal }),
+  job: (client, signal) => client.job('job_1', { signal }),
+  status: (client, signal) => client.status('job_1', { signal }),
+  jobs: (client, signal) => client.jobs({ signal }),
+  cancel: (client, signal) => client.cancel('job_1', { signal }),
+  retry: (client, signal) => client.retry('job_1', { signal }),
+  sendVoiceMessage: (client, signal) =>
+    client.sendVoiceMessage('job_1', { instance: 'office', number: '491711234567' }, { signal }),
+  deliveries: (client, signal) => client.deliveries('job_1', { signal }),
+  replayDelivery: (client, signal) => client.replayDelivery('job_1', 'd', { signal }),
+  replayDestination: (client, signal) => client.replayDestination('job_1', 'a', {}, { signal }),
+  resendDeliveries: (client, signal) => client.resendDeliveries('2026-01-01', { signal }),
+  testWebhook: (client, signal) => client.testWebhook('https://a.example/', { signal }),
+  webhookSecret: (client, signal) => client.webhookSecret({ signal }),
+  rotateWebhookSecret: (client, signal) => client.rotateWebhookSecret({ signal }),
+  usage: (client, signal) => client.usage({ signal }),
+  'uploads.create': (client, signal) => client.uploads.create(new Blob(['x']), { signal }),
+  'uploads.begin': (client, signal) => client.uploads.begin(1, { signal }),
+  'uploads.get': (client, signal) => client.uploads.get('upl_1', { signal }),
+  'uploads.delete': (client, signal) => client.uploads.delete('upl_1', { signal }),
+  'keys.list': (client, signal) => client.keys.list({ signal }),
+  'keys.create': (client, signal) => client.keys.create({ name: 'a', scopes: ['extract'] }, { signal }),
+  'keys.rotate': (client, signal) => client.keys.rotate('key_1', { signal }),
+  'keys.revoke': (client, signal) => client.keys.revoke('key_1', { signal }),
+};
+
+describe('an answer whose headers come first', () => {
+  const BODY = '{"success":true,"data":{"late":true}}';
+  const HEADERS = { 'content-type': 'application/json', 'content-length': BODY.length };
+  /** `body` of each answer, after its headers have been seen. */
+  async function answering(body: (response: ServerResponse) => unknown) {
+    const begun = Promise.withResolvers<void>();
+    const server = await proxy(() => (incoming, response) => {
+      incoming.resume();
+      response.writeHead(200, HEADERS).flushHeaders();
+      begun.resolve();
+      setImmediate(() => body(response));
+    });
+    return {
+      ...server,
+      begun: begun.promise,
+      client: createClient({ ...server, apiKey: 'sp_x', retries: 0 }),
+    };
+  }
+
+  it.each(Object.entries(calls))('%s: late, cut or never', async (_, call) => {
+    const late = await answering((response) => response.end(BODY));
+    expect(await call(late.client)).toEqual({ late: true });
+    const cut = await answering((response) => response.write(BODY.slice(0, 9), () => response.destroy()));
+    await expect(call(cut.client)).rejects.toMatchObject({ code: 'NETWORK_ERROR', httpStatus: 0 });
+    const never = await answering(() => undefined);
+    const leaving = new AbortController();
+    void never.begun.then(() => leaving.abort(new Error('the caller left')));
+    await expect(call(never.client, leaving.signal)).rejects.toThrow('the caller left');
+  });
+
+  it('covers each call of the client', () => {
+    const { keys, uploads, ...client } = createClient({ baseUrl: 'http://127.0.0.1:9', apiKey: 'sp_x' });
+    const names = (of: object, prefix = '') => Object.keys(of).map((name) => prefix + name);
+    const read = [...names(client), ...names(uploads, 'uploads.'), ...names(keys, 'keys.')];
+    // Streams: their bodies are the caller's, or have tests above.
+    const streams = ['events', 'waitFor', 'download'];
+    expect([...Object.keys(calls), ...streams].toSorted()).toEqual([...read, 'extract of a file'].toSorted());
   });
 });
 

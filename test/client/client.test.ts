@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createClient, SoundpostError } from 'soundpost-client';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { useClips, useService } from '../api/api-fixture.ts';
 
 const clip = useClips('tone.mp4', 'silent.mp4');
@@ -42,8 +43,7 @@ describe('a client', () => {
 
   it('sends a file along, and fetches a part of what comes out', async () => {
     const { jobId } = await client().extract({
-      file: await openAsBlob(clip('tone.mp4')),
-      filename: 'täne.mp4',
+      file: new File([await openAsBlob(clip('tone.mp4'))], 'täne.mp4'),
       output: { format: 'flac' },
       options: { priority: 'low' },
     });
@@ -194,16 +194,28 @@ describe('a client', () => {
 
   it('stores a file for any number of jobs', async () => {
     const path = clip('tone.mp4');
-    const upload = await client().uploads.create(await openAsBlob(path), { filename: 'talk.mp4' });
+    const upload = await client().uploads.create(path);
     expect([upload.size, upload.complete]).toEqual([(await stat(path)).size, true]);
     expect(await client().uploads.get(upload.file)).toEqual(upload);
     const { jobId } = await client().extract({
       source: { type: 'upload', file: upload.file },
       output: { format: 'm4a' },
     });
-    expect((await client().waitFor(jobId)).outputFile.filename).toBe('talk.m4a');
+    expect((await client().waitFor(jobId)).outputFile.filename).toBe('tone.m4a');
     expect((await client().uploads.delete(upload.file)).file).toBe(upload.file);
     expect((await refusal(client().uploads.get(upload.file))).code).toBe('UPLOAD_NOT_FOUND');
+  });
+});
+
+describe('a path instead of a file', () => {
+  it.each([
+    ['of nothing', join(import.meta.dirname, 'missing.mp4'), /ENOENT.*missing\.mp4/],
+    ['of a folder', import.meta.dirname, /^file: .*client is no regular file$/],
+  ])('%s: refused before anything is sent', async (_, path, message) => {
+    const fetch = vi.fn<typeof globalThis.fetch>();
+    const own = createClient({ baseUrl: 'http://127.0.0.1:9', apiKey: 'sp_x', fetch });
+    await expect(own.extract({ file: path, output: { format: 'mp3' } })).rejects.toThrow(message);
+    expect(fetch).not.toHaveBeenCalled();
   });
 });
 

@@ -176,13 +176,11 @@ describe('`npx soundpost serve`', () => {
     await run(join(ROOT, 'script/build-client'), client);
     await writeFile(
       join(folder, 'program.mjs'),
-      `import { openAsBlob } from 'node:fs';
-      import { writeFile } from 'node:fs/promises';
+      `import { writeFile } from 'node:fs/promises';
       import { createClient } from 'soundpost-client';
       const [baseUrl, apiKey, video] = process.argv.slice(2);
       const client = createClient({ baseUrl, apiKey });
-      const file = await openAsBlob(video);
-      const { jobId } = await client.extract({ file, filename: 'talk.mp4', output: { format: 'mp3' } });
+      const { jobId } = await client.extract({ file: video, filename: 'talk.mp4', output: { format: 'mp3' } });
       const { outputFile } = await client.waitFor(jobId);
       await writeFile(outputFile.filename, Buffer.from(await (await client.download(jobId)).arrayBuffer()));
       console.log(outputFile.filename);`,

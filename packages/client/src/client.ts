@@ -25,11 +25,12 @@ import type {
 import type { z } from 'zod';
 import { type ClientOptions, Connection } from './connection.ts';
 import { type EventsOptions, watchJobs } from './events.ts';
+import { formOf, type SentFile } from './file.ts';
 import { type CompletedJob, type WaitOptions, waitForEnd } from './wait.ts';
 
-/** A job with its file. In Node, `openAsBlob` of `node:fs` makes a Blob without reading it. */
+/** A job with its file. */
 export type FileJobRequest = z.input<typeof UploadedJobRequest> & {
-  readonly file: Blob;
+  readonly file: SentFile;
   /** Default: the file's own name. */
   readonly filename?: string;
 };
@@ -77,7 +78,7 @@ export interface DownloadOptions extends CallOptions {
 
 export interface Uploads {
   /** Stores a file as the source for any number of jobs, until it expires. */
-  create(file: Blob, options?: CallOptions & { readonly filename?: string }): Promise<UploadAnswer>;
+  create(file: SentFile, options?: CallOptions & { readonly filename?: string }): Promise<UploadAnswer>;
   /**
    * Begins an upload by tus 1.0, whose bytes follow in pieces. Any tus client can resume it at
    * `/v1/uploads/<file>`.
@@ -98,7 +99,10 @@ export interface Keys {
   revoke(keyId: string, options?: CallOptions): Promise<KeyState>;
 }
 
-/** Every operation throws SoundpostError, or the reason that `signal` was aborted with. */
+/**
+ * Every operation throws SoundpostError, or the reason that `signal` was aborted with. None has a
+ * time limit of its own: `AbortSignal.timeout` sets one.
+ */
 export interface SoundpostClient {
   /** Submits one job. */
   extract(
@@ -182,7 +186,7 @@ export function createClient(options: ClientOptions): SoundpostClient {
   ): Promise<Data> =>
     connection.data(path, { method: 'POST', ...body, signal, idempotent: { key: idempotencyKey } });
   return {
-    extract: (request, submitting) => submit('/v1/extract', bodyOf(request), submitting),
+    extract: async (request, submitting) => submit('/v1/extract', await bodyOf(request), submitting),
     batch: (request, submitting) => submit('/v1/batch', { json: request }, submitting),
     batchState: (batchId, calling) => get(`/v1/batch/${part(batchId)}`, calling),
     job: (jobId, calling) => get(`/v1/jobs/${part(jobId)}`, calling),
@@ -220,8 +224,8 @@ export function createClient(options: ClientOptions): SoundpostClient {
       connection.data('/v1/webhooks/secret', { method: 'POST', signal }),
     usage: (calling) => get('/v1/usage', calling),
     uploads: {
-      create: (file, { signal, filename } = {}) =>
-        connection.data('/v1/uploads', { method: 'POST', form: formOf(file, filename), signal }),
+      create: async (file, { signal, filename } = {}) =>
+        connection.data('/v1/uploads', { method: 'POST', form: await formOf(file, filename), signal }),
       begin: (sizeBytes, { signal, filename } = {}) =>
         connection.data('/v1/uploads', {
           method: 'POST',
@@ -246,24 +250,14 @@ export function createClient(options: ClientOptions): SoundpostClient {
   };
 }
 
-function bodyOf(
+async function bodyOf(
   request: z.input<typeof JobRequest> | FileJobRequest,
-): { json: unknown } | { form: FormData } {
+): Promise<{ json: unknown } | { form: FormData }> {
   if (!('file' in request)) {
     return { json: request };
   }
   const { file, filename, ...job } = request;
-  return { form: formOf(file, filename, JSON.stringify(job)) };
-}
-
-/** The request precedes the file, so that the service can read it before the bytes arrive. */
-function formOf(file: Blob, filename: string | undefined, request?: string): FormData {
-  const form = new FormData();
-  if (request !== undefined) {
-    form.append('request', request);
-  }
-  form.append('file', file, filename ?? (file instanceof File ? file.name : 'upload'));
-  return form;
+  return { form: await formOf(file, filename, job) };
 }
 
 /** Encodes the text's UTF-8 bytes; btoa accepts bytes only. */

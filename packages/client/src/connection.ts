@@ -47,23 +47,32 @@ export class Connection {
   }
 
   /** The `data` of a successful answer. Throws SoundpostError. */
-  async data<Data>(path: string, sending: Sending = {}): Promise<Data> {
-    const response = await this.response(path, sending);
-    const body = await envelopeOf(response);
-    if (body?.success !== true) {
-      throw unexpected(response);
-    }
-    return body.data as Data;
+  data<Data>(path: string, sending: Sending = {}): Promise<Data> {
+    return this.#ask(path, sending, async (response) => (await dataOf(response)) as Data);
   }
 
-  /** An answer other than an error envelope. Throws SoundpostError. */
-  async response(path: string, sending: Sending = {}): Promise<Response> {
+  /** A file or stream, whose body the caller reads. Throws SoundpostError. */
+  response(path: string, sending: Sending = {}): Promise<Response> {
+    return this.#ask(path, sending, async (response) => {
+      // A job that has failed or is not ready answers 200 or 202 with an error, and a file may be JSON.
+      const isFile = !isJson(response) || response.headers.has('content-disposition');
+      if (!isFile) await dataOf(response.clone());
+      return response;
+    });
+  }
+
+  /** @param read what belongs to the answer: where that breaks off, the request is repeated */
+  async #ask<Answer>(
+    path: string,
+    sending: Sending,
+    read: (response: Response) => Promise<Answer>,
+  ): Promise<Answer> {
     const headers = this.#headersOf(sending);
     const repeatable = (sending.method ?? 'GET') !== 'POST' || headers['Idempotency-Key'] !== undefined;
     const { retries = this.#retries } = sending;
     for (let tried = 0; ; tried++) {
       try {
-        return await this.#once(path, sending, headers);
+        return await this.#once(path, sending, headers, read);
       } catch (error) {
         const pauseMs = repeatable && tried < retries ? pauseAfter(error, tried) : undefined;
         if (pauseMs === undefined) {
@@ -83,11 +92,16 @@ export class Connection {
     };
   }
 
-  async #once(path: string, sending: Sending, headers: Record<string, string>): Promise<Response> {
+  async #once<Answer>(
+    path: string,
+    sending: Sending,
+    headers: Record<string, string>,
+    read: (response: Response) => Promise<Answer>,
+  ): Promise<Answer> {
     const { method = 'GET', json, form, signal } = sending;
-    let response: Response;
+    let message = 'the service did not answer';
     try {
-      response = await this.#fetch(`${this.#baseUrl}${path}`, {
+      const response = await this.#fetch(`${this.#baseUrl}${path}`, {
         method,
         headers,
         body: form ?? (json === undefined ? null : JSON.stringify(json)),
@@ -95,34 +109,44 @@ export class Connection {
         // A redirect would send the key to another address.
         redirect: 'error',
       });
+      message = `the connection broke inside the answer ${response.status}`;
+      if (response.ok) return await read(response);
+      await dataOf(response);
+      throw unexpected(response);
     } catch (cause) {
       signal?.throwIfAborted();
-      throw new SoundpostError(
-        { code: 'NETWORK_ERROR', message: 'the service did not answer' },
-        { httpStatus: 0, cause },
-      );
+      if (cause instanceof SoundpostError) throw cause;
+      throw new SoundpostError({ code: 'NETWORK_ERROR', message }, { httpStatus: 0, cause });
     }
-    const body = response.ok && !isJson(response) ? undefined : await envelopeOf(response.clone());
-    if (body?.success === false) {
-      throw new SoundpostError(body.error, { httpStatus: response.status, ...aboutAnswer(response) });
-    }
-    if (!response.ok) {
-      throw unexpected(response);
-    }
-    return response;
   }
 }
 
 type Envelope = { success: true; data: unknown } | { success: false; error: ErrorBody };
 
+/** Throws the error of the envelope, UNEXPECTED_ANSWER without one, or what reading the body threw. */
+async function dataOf(response: Response): Promise<unknown> {
+  const body = await envelopeOf(response);
+  if (body === undefined) throw unexpected(response);
+  if (body.success) return body.data;
+  throw new SoundpostError(body.error, { httpStatus: response.status, ...aboutAnswer(response) });
+}
+
 /** Undefined if the body is no envelope. */
 async function envelopeOf(response: Response): Promise<Envelope | undefined> {
-  const body: unknown = isJson(response) ? await response.json().catch(() => undefined) : undefined;
+  const body = isJson(response) ? parsed(await response.text()) : undefined;
   if (typeof body !== 'object' || body === null || !('success' in body)) {
     return undefined;
   }
   const hasContent = body.success === true ? 'data' in body : 'error' in body;
   return hasContent ? (body as Envelope) : undefined;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 function isJson(response: Response): boolean {

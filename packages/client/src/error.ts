@@ -3,7 +3,7 @@ import type { ErrorBody } from 'soundpost-contract/errors';
 
 /**
  * - A code of the service's catalogue.
- * - `NETWORK_ERROR`: no answer came; `cause` says why.
+ * - `NETWORK_ERROR`: no answer came, or not the whole of it; `cause` says why.
  * - `UNEXPECTED_ANSWER`: the answer is not from the service, but for example from a proxy.
  */
 export type SoundpostErrorCode = ErrorBody['code'] | 'NETWORK_ERROR' | 'UNEXPECTED_ANSWER';
@@ -12,7 +12,7 @@ export type SoundpostErrorCode = ErrorBody['code'] | 'NETWORK_ERROR' | 'UNEXPECT
 export class SoundpostError extends Error {
   override readonly name = 'SoundpostError';
   readonly code: SoundpostErrorCode;
-  /** 0 without an answer; 200 for a failed job. */
+  /** 0 without a whole answer; 200 for a failed job. */
   readonly httpStatus: number;
   /** Every fault of the request with its path, or the known cause. */
   readonly details: string | undefined;

@@ -1,4 +1,4 @@
-/** The package soundpost-client. Needs only fetch and WebCrypto: Node 20 or newer, and browsers. */
+/** The package soundpost-client. Needs only fetch and WebCrypto: Node 20.3 or newer, and browsers. */
 // biome-ignore-all lint/performance/noBarrelFile: the package's entry, imported by no code of ours
 export type { WebhookEvent } from 'soundpost-contract/webhook-events';
 export {
@@ -15,5 +15,6 @@ export {
 export type { ClientOptions } from './connection.ts';
 export { SoundpostError, type SoundpostErrorCode } from './error.ts';
 export type { EventsOptions } from './events.ts';
+export type { SentFile } from './file.ts';
 export type { CompletedJob, WaitOptions } from './wait.ts';
 export { type VerifyOptions, verifyWebhook, WebhookSignatureError } from './webhook.ts';
