@@ -436,6 +436,22 @@ export const gatewayFaults: readonly Fault[] = [
     tests: ['test/gateway/webhooks.test.ts'],
   },
   {
+    name: 'media-of-all-instances-at-once',
+    promise: 'gateway.md "Webhooks of instances": four events with media are on their way at a time',
+    in: 'instanceKind',
+    search: 'return hasMedia ? { ...turn, host: MEDIA_HOST, places: MEDIA_PLACES } : turn;',
+    replace: 'return hasMedia ? { ...turn, places: MEDIA_PLACES } : { ...turn, host: MEDIA_HOST };',
+    tests: ['test/gateway/webhooks.test.ts'],
+  },
+  {
+    name: 'event-lost-with-its-media',
+    promise: 'gateway.md "Webhooks of instances": media that cannot be read are left out of their event',
+    in: 'instanceKind',
+    search: 'if (number === 1 && awayReason(err) !== undefined) throw err;',
+    replace: 'throw err;',
+    tests: ['test/gateway/webhooks.test.ts'],
+  },
+  {
     name: 'foreign-switch-ignored',
     promise: 'gateway.md "Instances": what the gateway does not do is refused by name, never ignored',
     in: 'route',
