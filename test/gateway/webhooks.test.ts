@@ -17,6 +17,7 @@ import {
   eventually,
   makeFolder,
   makeTone,
+  reportPairing,
   startTestGateway,
   type TestGateway,
 } from './gateway-fixture.ts';
@@ -228,8 +229,12 @@ describe('byEvents and base64', () => {
       await gateway.call('POST', '/instance/create', { instanceName: name });
       await set(name, { url: `${base}/${name}`, base64: true, events: ['messages.upsert'] });
       answers.set(`/${name}`, [{ status: 204, after: taken.promise }]);
-      await gateway.call('POST', `/message/sendMessengerAudio/${name}`, { number: ada.number, audio: note });
     }
+    await Promise.all(
+      names.map((name) =>
+        gateway.call('POST', `/message/sendMessengerAudio/${name}`, { number: ada.number, audio: note }),
+      ),
+    );
     await set('two', { url: `${base}/beside`, base64: true, events: ['messages.upsert'] });
     await say('two', 'no media');
     await count('/beside', 1);
@@ -403,6 +408,21 @@ describe('an event', () => {
     // Later than the second try of the other one would have been.
     await count('/still', 2);
     expect(at('/brief')).toHaveLength(1);
+  });
+});
+
+it('connection.update says that nobody paired the instance, and why', async () => {
+  await set('one', { url: `${base}/unpaired`, events: ['connection.update'] });
+  const { body } = await gateway.call('GET', '/instance/fetchInstances?instanceName=one');
+  const client = new Redis(redis.socketPath);
+  await reportPairing(client, body[0].id, undefined);
+  client.disconnect();
+  const [got] = await count('/unpaired', 1);
+  expect(JSON.parse(got?.text ?? '').data).toEqual({
+    instance: 'one',
+    state: 'refused',
+    reason: expect.stringMatching(/^nobody paired the instance/),
+    statusReason: 428,
   });
 });
 

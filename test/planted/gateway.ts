@@ -436,6 +436,22 @@ export const gatewayFaults: readonly Fault[] = [
     tests: ['test/gateway/webhooks.test.ts'],
   },
   {
+    name: 'refused-without-reason',
+    promise: 'gateway.md "Webhooks of instances": connection.update has the state with a reason',
+    in: 'Incoming.pairingChanged',
+    search: 'reason: NOT_PAIRED,',
+    replace: '',
+    tests: ['test/gateway/webhooks.test.ts'],
+  },
+  {
+    name: 'public-connection-with-our-reason',
+    promise: 'how-to/other-gateway.md "Events": payloads are those of the public server, field by field',
+    in: 'publicData',
+    search: 'const { reason: _, ...data } = told.data;',
+    replace: 'const data = told.data;',
+    tests: ['test/gateway/public-events.test.ts'],
+  },
+  {
     name: 'media-of-all-instances-at-once',
     promise: 'gateway.md "Webhooks of instances": four events with media are on their way at a time',
     in: 'instanceKind',
