@@ -40,6 +40,8 @@ let folder: Awaited<ReturnType<typeof makeFolder>>;
 let gateway: TestGateway;
 let receiver: Server;
 let base: string;
+/** The same receiver as another host. */
+let otherBase: string;
 const delivered: Delivered[] = [];
 /** What the receiver answers at a path, in turn; 204 when there is nothing left. */
 const answers = new Map<string, Planned[]>();
@@ -60,6 +62,7 @@ beforeAll(async () => {
   receiver.listen(0, '127.0.0.1');
   await once(receiver, 'listening');
   base = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+  otherBase = base.replace('127.0.0.1', 'localhost');
   gateway = await start();
   for (const name of ['one', 'two']) {
     await gateway.call('POST', '/instance/create', { instanceName: name });
@@ -82,7 +85,7 @@ function start(): Promise<TestGateway> {
   return startTestGateway({
     redisUrl: redis.url,
     dataDir: folder.path,
-    outboundAllow: base.slice('http://'.length),
+    outboundAllow: [base, otherBase].map((one) => one.slice('http://'.length)).join(),
     webhookSchedule: [0, 0.3, 0.6],
   });
 }
@@ -225,9 +228,10 @@ describe('byEvents and base64', () => {
     const note = (await readFile(join(folder.path, 'tone.ogg'))).toString('base64');
     const taken = Promise.withResolvers<void>();
     const held = (): Delivered[] => names.flatMap((name) => at(`/${name}`));
-    for (const name of names) {
+    for (const [nth, name] of names.entries()) {
       await gateway.call('POST', '/instance/create', { instanceName: name });
-      await set(name, { url: `${base}/${name}`, base64: true, events: ['messages.upsert'] });
+      const host = nth % 2 === 0 ? base : otherBase;
+      await set(name, { url: `${host}/${name}`, base64: true, events: ['messages.upsert'] });
       answers.set(`/${name}`, [{ status: 204, after: taken.promise }]);
     }
     await Promise.all(

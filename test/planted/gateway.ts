@@ -464,7 +464,7 @@ export const gatewayFaults: readonly Fault[] = [
     promise: 'gateway.md "Webhooks of instances": four events with media are on their way at a time',
     in: 'instanceKind',
     search: 'return hasMedia ? { ...turn, host: MEDIA_HOST, places: MEDIA_PLACES } : turn;',
-    replace: 'return hasMedia ? { ...turn, places: MEDIA_PLACES } : { ...turn, host: MEDIA_HOST };',
+    replace: 'return hasMedia ? { ...turn, places: MEDIA_PLACES } : turn;',
     tests: ['test/gateway/webhooks.test.ts'],
   },
   {
