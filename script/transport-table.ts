@@ -3,10 +3,12 @@ import { globSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { code, markdownTable } from './markdown-table.ts';
 
-/** By what a caller does: the member of Session that a network needs for it. */
+/** By what a caller does: the member of Session for it, or the field that it may not lack. */
 const operations: readonly (readonly [operation: string, member: string])[] = [
   ['Send a voice message', 'sendVoice'],
   ['Send a text', 'sendText'],
+  ['Mention people', 'mentioned'],
+  ['Mention everybody', 'mentionsEveryOne'],
   ['Change a message', 'editMessage'],
   ['Send a group invite', 'sendInvite'],
   ['Show a presence', 'showPresence'],
@@ -25,6 +27,8 @@ const SESSION = /^export class \w+ implements Session \{$/m;
 const KIND = /^ {4}kind: '([\w-]+)',$/m;
 /** A method of a class, as biome formats it. */
 const MEMBER = /^ {2}(?:async )?(\w+)\(/gm;
+const LACKS = /^ {2}readonly lacks = \[(.*)\]/m;
+const FIELDS = ['mentioned', 'mentionsEveryOne'];
 
 export function transportTable(): string {
   const transports = sessions();
@@ -46,7 +50,9 @@ function sessions(): { kind: string; members: ReadonlySet<string> }[] {
     const start = text.search(SESSION);
     if (start < 0) return [];
     const members = [...text.slice(start).matchAll(MEMBER)].map(([, name = '']) => name);
-    return [{ kind: kindOf(dirname(file)), members: new Set(members) }];
+    const lacks = LACKS.exec(text)?.[1] ?? '';
+    const fields = FIELDS.filter((field) => !lacks.includes(`'${field}'`));
+    return [{ kind: kindOf(dirname(file)), members: new Set([...members, ...fields]) }];
   });
   return found.toSorted((one, other) => one.kind.localeCompare(other.kind));
 }

@@ -7,7 +7,6 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { readText, unlessUnreadable } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
-import type { QueueName } from '../jobs/names.ts';
 
 /** Failures in a row after which an endpoint is failing; one, if it has never answered. */
 export const FAILING_AFTER = 3;
@@ -58,15 +57,18 @@ export function digestOf(endpoint: string): string {
   return createHash('sha256').update(endpoint).digest('hex').slice(0, 32);
 }
 
-/** When an endpoint of the key began to fail, ms since the epoch; undefined if it does not. */
+/**
+ * When an endpoint of the key began to fail, ms since the epoch; undefined if it does not.
+ * @param places name of the slots of its attempts
+ */
 export async function failingSinceMs(
   redis: Redis,
-  queue: QueueName,
+  places: string,
   key: string,
   url: string,
 ): Promise<number | undefined> {
   const text = await redis.hget(
-    `${ownKey('places', queue)}:endpoints:${key}`,
+    `${ownKey('places', places)}:endpoints:${key}`,
     digestOf(endpointOf(url).endpoint),
   );
   if (text === null) return undefined;

@@ -12,9 +12,9 @@ import { z } from 'zod';
 import type { QueueName } from '../jobs/names.ts';
 import { digestOf, FAILING_AFTER, MOST_ENDPOINTS, REMEMBERED_SECONDS } from './endpoints.ts';
 
-interface PlaceSet {
+export interface PlaceSet {
   /** Equal names share the same slots. */
-  readonly name: QueueName | 'voice-delay';
+  readonly name: QueueName | 'voice-delay' | 'gateway-webhook-media';
   /** Three quarters at most for endpoints without a good answer, a quarter for failing ones. */
   readonly perKey: number;
   /** All but two at most for failing endpoints. */
@@ -27,7 +27,7 @@ interface PlaceSet {
 export interface Turn {
   /** Without spaces: a key or an instance. */
   readonly key: string;
-  /** Without spaces: scheme, host and port, or an instance. */
+  /** Without spaces: scheme, host and port, an instance, or what else they share. */
   readonly host: string;
   /** Remembered by what it answers. Undefined where each attempt has an address of its own. */
   readonly endpoint?: string;

@@ -11,6 +11,7 @@ import { z } from 'zod';
 import type { QueueName } from '../jobs/names.ts';
 import { isStandIn, openQueue } from '../jobs/open-queue.ts';
 import { failingSinceMs } from './endpoints.ts';
+import type { PlaceSet } from './places.ts';
 
 interface FollowUpQueueOptions {
   readonly name: QueueName;
@@ -141,8 +142,12 @@ export class FollowUpQueue {
   }
 
   /** State of an endpoint of the key; empty unless it keeps failing. */
-  async failingEndpoint(key: string, url: string): Promise<Pick<DeliveryProgress, 'endpoint'>> {
-    const sinceMs = await failingSinceMs(this.#options.redis, this.name, key, url);
+  async failingEndpoint(
+    key: string,
+    url: string,
+    places: PlaceSet['name'] = this.name,
+  ): Promise<Pick<DeliveryProgress, 'endpoint'>> {
+    const sinceMs = await failingSinceMs(this.#options.redis, places, key, url);
     return sinceMs === undefined
       ? {}
       : { endpoint: { state: 'failing', failedSince: new Date(sinceMs).toISOString() } };

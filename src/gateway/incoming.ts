@@ -45,6 +45,7 @@ interface IncomingOptions {
 /** As WhatsApp's libraries number the ends of connections, after HTTP: 428 and 500. */
 const CONNECTION_CLOSED = 428;
 const PAIRING_ENDED = 500;
+const NOT_PAIRED = 'nobody paired the instance while its codes were valid; connect it again for new ones';
 
 /** Limit for fetching and preparing received audio. */
 const FETCH_TIMEOUT_MS = 60_000;
@@ -161,12 +162,13 @@ export class Incoming implements TransportReports {
       return;
     }
     await this.#announce(instanceId, 'qrcode.updated', () => ({
-      message: 'nobody paired the instance while its codes were valid; connect it again for new ones',
+      message: NOT_PAIRED,
       statusCode: PAIRING_ENDED,
     }));
     await this.#announce(instanceId, 'connection.update', (_ownJid, { name }) => ({
       instance: name,
       state: 'refused',
+      reason: NOT_PAIRED,
       statusReason: CONNECTION_CLOSED,
     }));
   }

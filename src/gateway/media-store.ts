@@ -2,6 +2,7 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { join } from 'node:path';
+import { addAbortSignal } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { untilAborted } from 'soundpost-base/deadline';
@@ -76,16 +77,17 @@ export class MediaStore {
 
   /**
    * The plain file of a message; undefined if it is larger than `maxBytes`, or no longer kept.
-   * @throws StorageUnavailable
+   * @throws StorageUnavailable; other errors if the stored copy is damaged or cannot be read
    */
   async plain(
     { directPath, mediaKey, fileLength, fileSha256 }: AudioMessage,
     maxBytes: number,
+    signal: AbortSignal,
   ): Promise<Buffer | undefined> {
     const id = /([0-9a-f]+)\.enc$/.exec(directPath)?.[1] ?? '';
     if (!MEDIA_ID.test(id) || Number(fileLength) > maxBytes) return undefined;
     try {
-      const sealed = await buffer(await this.#options.storage.read(storageKey(id)));
+      const sealed = await buffer(addAbortSignal(signal, await this.#options.storage.read(storageKey(id))));
       const { iv, cipherKey } = expand(Buffer.from(mediaKey, 'base64'));
       const decipher = createDecipheriv('aes-256-cbc', cipherKey, iv);
       const plain = Buffer.concat([decipher.update(sealed.subarray(0, -MAC_BYTES)), decipher.final()]);

@@ -223,9 +223,18 @@ export class MessageSender {
     return {
       session,
       chat: await session.resolve(parseAddress(fields.number, 'number'), 'number'),
-      context: messageContext(fields),
+      context: this.#context(instance, session, fields),
       messageId: this.#messageId(request, kind),
     };
+  }
+
+  /** Throws unsupported for what is asked for and the network lacks. */
+  #context({ transport }: Instance, { lacks = [] }: Session, fields: SendFields): MessageContext {
+    const context = messageContext(fields);
+    const isAsked = { mentioned: context.mentioned.length > 0, mentionsEveryOne: context.mentionsEveryOne };
+    const lacking = lacks.find((field) => isAsked[field]);
+    if (lacking !== undefined) throw new UnsupportedOperation(lacking, transport);
+    return context;
   }
 
   /** The record of a message to send; a crashed attempt's record takes precedence. */

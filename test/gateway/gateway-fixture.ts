@@ -4,8 +4,12 @@ import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
+import type { Redis } from 'ioredis';
+import { Instances } from 'soundpost-chat/instances';
+import { SecretHasher } from 'soundpost-chat/tokens';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { Probes } from 'soundpost-kit/observe/probes';
+import { Sealer } from 'soundpost-kit/signing/sealer';
 import { withDeadline } from 'soundpost-kit/storage/deadline';
 import { createFileStorage } from 'soundpost-kit/storage/file-storage';
 import { StorageWatch } from 'soundpost-kit/storage/storage-watch';
@@ -17,6 +21,7 @@ import { cachedMedia } from 'soundpost-testing/media-cache';
 import { mediaTools } from 'soundpost-testing/media-tools';
 import { nativeNoteOf } from 'soundpost-testing/native-note';
 import type { GatewayOptions, RunningGateway } from '../../src/gateway/gateway-options.ts';
+import { Incoming } from '../../src/gateway/incoming.ts';
 import { startGateway } from '../../src/gateway/start.ts';
 
 export const API_KEY = 'gateway-key-of-the-tests-0123456789';
@@ -99,6 +104,18 @@ export async function gatewayOptions(setting: GatewaySetting): Promise<GatewayOp
     corsOrigins: setting.corsOrigins ?? [],
     logger,
   };
+}
+
+/** No network of these tests pairs: what one reports is put in where it would. */
+export async function reportPairing(
+  redis: Redis,
+  instanceId: string,
+  pairing: Parameters<Incoming['pairingChanged']>[1],
+): Promise<void> {
+  const [hasher, sealer] = [new SecretHasher(Buffer.alloc(32)), new Sealer(Buffer.alloc(32))];
+  const instances = new Instances({ redis, hasher, sealer, apiKey: '' });
+  const sessions = { ownJid: async () => '99900000001@people.loopback' };
+  await new Incoming({ redis, instances, sessions } as never).pairingChanged(instanceId, pairing);
 }
 
 export interface TestGateway extends RunningGateway {

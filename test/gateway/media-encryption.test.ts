@@ -91,6 +91,7 @@ describe('for an event with its media', () => {
   it('a file is read back, up to the size that is wanted, as long as it is kept', async () => {
     const storage = createFileStorage({ root: join(folder.path, 'own') });
     const media = new MediaStore({ storage } as unknown as ConstructorParameters<typeof MediaStore>[0]);
+    const { signal } = new AbortController();
     const plain = randomBytes(70_000);
     const [input, output] = [join(folder.path, 'plain'), join(folder.path, 'encrypted')];
     await writeFile(input, plain);
@@ -103,11 +104,13 @@ describe('for an event with its media', () => {
       fileSha256: fileSha256.toString('base64'),
       fileLength: String(plain.length),
     } as AudioMessage;
-    expect((await media.plain(message, plain.length))?.equals(plain)).toBe(true);
-    expect(await media.plain(message, plain.length - 1)).toBeUndefined();
-    await expect(media.plain({ ...message, fileSha256: 'x' }, plain.length)).rejects.toThrow('changed');
+    expect((await media.plain(message, plain.length, signal))?.equals(plain)).toBe(true);
+    expect(await media.plain(message, plain.length - 1, signal)).toBeUndefined();
+    await expect(media.plain({ ...message, fileSha256: 'x' }, plain.length, signal)).rejects.toThrow(
+      'changed',
+    );
     await storage.remove(storageKey(id));
-    expect(await media.plain(message, plain.length)).toBeUndefined();
+    expect(await media.plain(message, plain.length, signal)).toBeUndefined();
   });
 });
 

@@ -1,10 +1,12 @@
 /** The webhooks of instances. */
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
+import { KEY_PREFIX } from 'soundpost-kit/redis/keys';
 import { receivedBody } from 'soundpost-testing/received-body';
 import { startTestRedis, type TestRedis } from 'soundpost-testing/redis-server';
 import { Webhook } from 'standardwebhooks';
@@ -15,6 +17,7 @@ import {
   eventually,
   makeFolder,
   makeTone,
+  reportPairing,
   startTestGateway,
   type TestGateway,
 } from './gateway-fixture.ts';
@@ -37,6 +40,8 @@ let folder: Awaited<ReturnType<typeof makeFolder>>;
 let gateway: TestGateway;
 let receiver: Server;
 let base: string;
+/** The same receiver as another host. */
+let otherBase: string;
 const delivered: Delivered[] = [];
 /** What the receiver answers at a path, in turn; 204 when there is nothing left. */
 const answers = new Map<string, Planned[]>();
@@ -57,6 +62,7 @@ beforeAll(async () => {
   receiver.listen(0, '127.0.0.1');
   await once(receiver, 'listening');
   base = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+  otherBase = base.replace('127.0.0.1', 'localhost');
   gateway = await start();
   for (const name of ['one', 'two']) {
     await gateway.call('POST', '/instance/create', { instanceName: name });
@@ -79,7 +85,7 @@ function start(): Promise<TestGateway> {
   return startTestGateway({
     redisUrl: redis.url,
     dataDir: folder.path,
-    outboundAllow: base.slice('http://'.length),
+    outboundAllow: [base, otherBase].map((one) => one.slice('http://'.length)).join(),
     webhookSchedule: [0, 0.3, 0.6],
   });
 }
@@ -217,6 +223,63 @@ describe('byEvents and base64', () => {
     expect(body.webhook).toMatchObject({ byEvents: true, base64: true });
   });
 
+  it('has at most four events with media on their way, and the others hold up nothing', async () => {
+    const names = Array.from({ length: 6 }, (_, nth) => `media-${nth}`);
+    const note = (await readFile(join(folder.path, 'tone.ogg'))).toString('base64');
+    const taken = Promise.withResolvers<void>();
+    const held = (): Delivered[] => names.flatMap((name) => at(`/${name}`));
+    for (const [nth, name] of names.entries()) {
+      await gateway.call('POST', '/instance/create', { instanceName: name });
+      const host = nth % 2 === 0 ? base : otherBase;
+      await set(name, { url: `${host}/${name}`, base64: true, events: ['messages.upsert'] });
+      answers.set(`/${name}`, [{ status: 204, after: taken.promise }]);
+    }
+    await Promise.all(
+      names.map((name) =>
+        gateway.call('POST', `/message/sendMessengerAudio/${name}`, { number: ada.number, audio: note }),
+      ),
+    );
+    await set('two', { url: `${base}/beside`, base64: true, events: ['messages.upsert'] });
+    await say('two', 'no media');
+    await count('/beside', 1);
+    const client = new Redis(redis.socketPath);
+    const queue = new Queue('gateway-webhook', { connection: client, prefix: KEY_PREFIX });
+    // They wait as delayed jobs, in no place of the worker.
+    await eventually(
+      async () => (await queue.getDelayed()).filter(({ data }) => data.envelope.includes('"media-')),
+      (parked) => parked.length === 2,
+    );
+    expect(held()).toHaveLength(4);
+    taken.resolve();
+    await eventually(
+      async () => held(),
+      ({ length }) => length === 6,
+    );
+    await queue.close();
+    client.disconnect();
+    for (const name of names) await gateway.call('DELETE', `/instance/delete/${name}`);
+  });
+
+  it('tell an event without its media where the stored copy is damaged, and the log says why', async () => {
+    await set('one', { url: `${base}/damaged`, base64: true, events: ['messages.upsert'] });
+    const damaged = Promise.withResolvers<void>();
+    answers.set('/damaged', [{ status: 500, after: damaged.promise }]);
+    const { body: sent } = await gateway.call('POST', '/message/sendMessengerAudio/one', {
+      number: ada.number,
+      audio: (await readFile(join(folder.path, 'tone.ogg'))).toString('base64'),
+    });
+    const stored = join(folder.path, 'storage', sent.message.audioMessage.directPath);
+    await writeFile(stored, (await readFile(stored)).fill(7, 40, 50));
+    damaged.resolve();
+    const [, got] = await count('/damaged', 2);
+    expect(JSON.parse(got?.text ?? '').data.message).toEqual(sent.message);
+    const latest = await eventually(
+      async () => (await gateway.call('GET', '/webhook/deliveries/one')).body.deliveries[0],
+      ({ status }) => status === 'delivered',
+    );
+    expect(latest.attempts.at(-1)).toMatchObject({ httpStatus: 204, error: /without its media/ });
+  });
+
   it('are off unless they are asked for', async () => {
     await set('one', { url: `${base}/plain`, events: ['messages.upsert'] });
     const { body } = await gateway.call('POST', '/message/sendMessengerAudio/one', {
@@ -349,6 +412,21 @@ describe('an event', () => {
     // Later than the second try of the other one would have been.
     await count('/still', 2);
     expect(at('/brief')).toHaveLength(1);
+  });
+});
+
+it('connection.update says that nobody paired the instance, and why', async () => {
+  await set('one', { url: `${base}/unpaired`, events: ['connection.update'] });
+  const { body } = await gateway.call('GET', '/instance/fetchInstances?instanceName=one');
+  const client = new Redis(redis.socketPath);
+  await reportPairing(client, body[0].id, undefined);
+  client.disconnect();
+  const [got] = await count('/unpaired', 1);
+  expect(JSON.parse(got?.text ?? '').data).toEqual({
+    instance: 'one',
+    state: 'refused',
+    reason: expect.stringMatching(/^nobody paired the instance/),
+    statusReason: 428,
   });
 });
 

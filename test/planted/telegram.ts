@@ -14,6 +14,14 @@ export const telegramFaults: readonly Fault[] = [
     tests: [OPERATIONS],
   },
   {
+    name: 'telegram-drops-a-mention',
+    promise: 'telegram.md "What each operation does": a mention that Telegram does not have answers 400',
+    in: 'Outgoing.#marked',
+    search: "else if (!('name' in target && ",
+    replace: "else if (!('id' in target || ",
+    tests: [OPERATIONS],
+  },
+  {
     name: 'telegram-hurries',
     promise: 'telegram.md "When something goes wrong": 429, wait for Retry-After',
     in: 'Outgoing.#untilTaken',

@@ -209,11 +209,17 @@ export class Outgoing {
   async #marked(text: string, context: MessageContext | undefined, longest: number) {
     const mentioned = [];
     for (const [index, one] of (context?.mentioned ?? []).entries()) {
-      const target = targetOf(parseAddress(one, `mentioned[${index}]`), `mentioned[${index}]`);
-      // Only people are marked; Telegram finds an @name in the text by itself.
+      const field = `mentioned[${index}]`;
+      const target = targetOf(parseAddress(one, field), field);
       if ('id' in target && target.id > 0) {
         const known = await this.#options.book.find(jidOf(target.id));
         mentioned.push({ id: target.id, name: known?.name ?? String(target.id) });
+      } else if (!('name' in target && new RegExp(`${target.name}(?!\\w)`, 'i').test(text))) {
+        // Telegram finds an @name in the text by itself.
+        throw new GatewayError(
+          'bad_request',
+          `${field}: on Telegram a person is mentioned by the id; write an @name into the text`,
+        );
       }
     }
     const marked = markMentions(text, mentioned);

@@ -40,6 +40,7 @@ const NOT_A_PERSON = 'Telegram addresses people by the id of their chat with the
 export class TelegramSession implements Session {
   readonly #parts: SessionParts;
   readonly knowsNoIds = true;
+  readonly lacks = ['mentionsEveryOne'] as const;
 
   constructor(parts: SessionParts) {
     this.#parts = parts;

@@ -72,6 +72,7 @@ const product = { messaging_product: 'whatsapp' } as const;
 
 export class CloudSession implements Session {
   readonly knowsNoIds = true;
+  readonly lacks = ['mentioned', 'mentionsEveryOne'] as const;
   readonly #parts: SessionParts;
   #ownJid = '';
   #state: ConnectionState = 'close';

@@ -128,6 +128,8 @@ export interface Session {
    * (except `timeout`: unknown), and report the id that it gave by `statusChanged`.
    */
   readonly knowsNoIds?: true;
+  /** Fields of a send that the network cannot honour: asked for, they answer 501. Default: none. */
+  readonly lacks?: readonly ('mentioned' | 'mentionsEveryOne')[];
   /** What others see as the account's name, where that is known. */
   readonly ownName?: string | undefined;
   state(): ConnectionState;

@@ -54,6 +54,7 @@ const SEND_ERRORS = [
   'idempotency_in_progress',
   'idempotency_mismatch',
   'rate_limited',
+  'unsupported',
   'network_refused',
   'not_connected',
   'timeout',

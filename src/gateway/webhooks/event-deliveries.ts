@@ -17,6 +17,7 @@ import {
   EventDelivery,
   eventDelivery,
   instanceKind,
+  MEDIA_PLACES,
   RELAY_TRIES,
   type ReadyEvent,
   type RelayTarget,
@@ -152,7 +153,11 @@ export class EventDeliveries {
         if (delivery === undefined || event === undefined) return undefined;
         const address = webhook && addressOf(webhook, event);
         const endpoint = address && (await this.#queue.failingEndpoint(instanceId, address));
-        return { event, ...delivery.progress, ...endpoint };
+        const withMedia =
+          address && webhook.base64
+            ? await this.#queue.failingEndpoint(instanceId, address, MEDIA_PLACES.name)
+            : undefined;
+        return { event, ...delivery.progress, ...withMedia, ...endpoint };
       }),
     );
     return found.filter((one) => one !== undefined);

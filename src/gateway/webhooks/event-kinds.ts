@@ -1,14 +1,16 @@
 /** The engine's kinds for instances' webhooks and the status relay (decisions C and D). */
 
+import { within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { LiveEvent } from 'soundpost-chat/event-stream';
 import type { AudioMessage } from 'soundpost-contract/gateway';
 import type { NamedGatewayEvent } from 'soundpost-contract/gateway-events';
 import { MAX_EVENT_MEDIA_BYTES } from 'soundpost-contract/gateway-webhooks';
+import { awayReason } from 'soundpost-kit/observe/away';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { z } from 'zod';
 import { endpointOf } from '../../followups/endpoints.ts';
-import { doubling, type FollowUpKind, scheduled } from '../../followups/kind.ts';
+import { type Attempt, doubling, type FollowUpKind, scheduled } from '../../followups/kind.ts';
 import {
   GONE,
   type Post,
@@ -18,7 +20,6 @@ import {
   type Webhook,
 } from '../../followups/post-webhook.ts';
 import type { MediaStore } from '../media-store.ts';
-import { OutgoingOrder } from '../outgoing.ts';
 import { publicEvent } from './public-events.ts';
 import { addressOf, type Webhooks } from './webhooks.ts';
 
@@ -54,6 +55,21 @@ const RELAY_SCHEDULE = { firstMs: 1000, longestMs: 60_000, tries: RELAY_TRIES };
 const FINAL = new Set([GONE]);
 const RELAY_FINAL = new Set(REFUSED_FOR_GOOD);
 const PLACES = { name: 'gateway-webhook', ...WEBHOOK_PLACES } as const;
+/**
+ * 16 MiB of media are 60 MiB on their way: four events with media at a time, of all instances, and
+ * one of each. Others are parked, and hold nothing while they wait. Their one host is the bound.
+ */
+export const MEDIA_PLACES = {
+  name: 'gateway-webhook-media',
+  perKey: 1,
+  perHost: 4,
+  leaseMs: 30_000,
+} as const;
+const MEDIA_HOST = 'media';
+/** With the post, less than the lease. */
+const READ_MEDIA_WITHIN_MS = 10_000;
+/** Shown in the log of deliveries. */
+const WITHOUT_MEDIA = 'told without its media: the stored copy is damaged or cannot be read';
 
 /** The body without its media, which are read only when it is posted. */
 export type ReadyEvent = Webhook & { readonly audio?: AudioMessage | undefined };
@@ -76,8 +92,19 @@ interface InstanceKindOptions {
 /** An instance's events are first attempted in order; a failed one comes later. */
 export function instanceKind(options: InstanceKindOptions): EventKind {
   const { webhooks, media, publicUrl, post, scheduleSeconds, logSeconds, logger, observer } = options;
-  /** 16 MiB are 60 MiB on their way, so an instance posts its media one after the other. */
-  const order = new OutgoingOrder();
+  /** Undefined if they cannot be had: the event is told without them. */
+  const mediaOf = async (audio: AudioMessage, { number }: Attempt, signal: AbortSignal) => {
+    const read = (limit: AbortSignal) => media.plain(audio, MAX_EVENT_MEDIA_BYTES, limit);
+    try {
+      return { plain: await within(READ_MEDIA_WITHIN_MS, read, { signal }) };
+    } catch (err) {
+      signal.throwIfAborted();
+      // While the storage is away this stays the first attempt.
+      if (number === 1 && awayReason(err) !== undefined) throw err;
+      logger.error({ err }, 'an event is told without its media');
+      return { plain: undefined, error: WITHOUT_MEDIA };
+    }
+  };
   return {
     payload: EventDelivery,
     async prepare({ deliveryId: id, instanceId, event, envelope }) {
@@ -98,20 +125,18 @@ export function instanceKind(options: InstanceKindOptions): EventKind {
           ...(observer && { observed: { as: 'instance', observer } }),
         });
       if (audio === undefined) return trying(webhook.body);
-      const turn = order.join(instanceId);
-      try {
-        await turn.come(signal);
-        const plain = await media.plain(audio, MAX_EVENT_MEDIA_BYTES);
-        return await trying(plain === undefined ? webhook.body : bodyWith(webhook.body, plain));
-      } finally {
-        turn.leave();
-      }
+      const { plain, error } = await mediaOf(audio, attempt, signal);
+      const tried = await trying(plain === undefined ? webhook.body : bodyWith(webhook.body, plain));
+      return tried.outcome === 'done' && error !== undefined ? { ...tried, error } : tried;
     },
     schedule: scheduled(scheduleSeconds),
     lane: (data) => ({ name: data.instanceId, order: orderOf(data), until: 'first try' }),
-    async turn({ instanceId, event }) {
+    async turn({ instanceId, event, envelope }) {
       const webhook = await webhooks.of(instanceId);
-      return webhook && { key: instanceId, ...endpointOf(addressOf(webhook, event)), places: PLACES };
+      if (webhook === undefined) return undefined;
+      const turn = { key: instanceId, ...endpointOf(addressOf(webhook, event)), places: PLACES };
+      const hasMedia = webhook.base64 && audioIn(toldIn(envelope)) !== undefined;
+      return hasMedia ? { ...turn, host: MEDIA_HOST, places: MEDIA_PLACES } : turn;
     },
     logSeconds,
   };

@@ -57,6 +57,11 @@ function publicData(told: NamedGatewayEvent, instanceId: string): object {
         ...more,
       };
     }
+    case 'connection.update': {
+      // Our own: theirs has the number alone.
+      const { reason: _, ...data } = told.data;
+      return data;
+    }
     default:
       return told.data;
   }

@@ -60,6 +60,17 @@ describe('a voice message', () => {
     });
   });
 
+  it.for([
+    [{ mentionsEveryOne: true }, 501, 'mentionsEveryOne is not supported by the telegram transport'],
+    [{ mentioned: ['-4001'] }, 400, /^mentioned\[0\]: /],
+    [{ mentioned: ['@somebody'] }, 400, /^mentioned\[0\]: .*into the text/],
+  ] as const)('%j is refused, and nothing is sent', async ([fields, status, says]) => {
+    const before = net.api.messages.length;
+    const { status: answered, body } = await net.voice(-4001, fields);
+    expect([answered, body.response.message]).toEqual([status, [expect.stringMatching(says)]]);
+    expect(net.api.messages).toHaveLength(before);
+  });
+
   it('shows "recording" during the delay', async () => {
     const before = net.api.requests.length;
     await net.voice(ada.id, { delay: 30 });

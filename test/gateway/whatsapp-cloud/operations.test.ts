@@ -75,6 +75,17 @@ describe('a voice message', () => {
     expect(cloud.graph.taken.at(-1)?.body).not.toHaveProperty('context');
   });
 
+  it('that mentions somebody or everybody is refused, and not sent without the mention', async () => {
+    const before = cloud.graph.taken.length;
+    for (const fields of [{ mentioned: [hedy.number] }, { mentionsEveryOne: true }]) {
+      const { status, body } = await cloud.voice(GROUP, fields);
+      expect([status, body.code]).toEqual([501, 'unsupported']);
+      expect(body.response.message[0]).toContain(Object.keys(fields)[0]);
+    }
+    expect(cloud.graph.taken).toHaveLength(before);
+    expect((await cloud.voice(ada.number, { mentioned: [], mentionsEveryOne: false })).status).toBe(200);
+  });
+
   it('goes to a group, and a text too', async () => {
     expect((await cloud.voice(GROUP)).status).toBe(200);
     expect(cloud.graph.taken.at(-1)?.body).toMatchObject({ recipient_type: 'group', to: GROUP_ID });
