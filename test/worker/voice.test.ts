@@ -8,6 +8,7 @@ import { gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { withEdition } from 'soundpost-kit/redis/record';
 import { UrlSigner } from 'soundpost-kit/signing/signatures';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { receivedBody } from 'soundpost-testing/received-body';
@@ -16,7 +17,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { JobFollowUps } from '../../src/followups/job-followups.ts';
 import { tryOnce } from '../../src/followups/kind.ts';
 import { voiceKind } from '../../src/followups/kinds/voice.ts';
-import { raiseMessageStatus } from '../../src/followups/state/voice.ts';
+import { hasVoiceEnded, raiseMessageStatus, readVoiceState } from '../../src/followups/state/voice.ts';
+import { recordKey } from '../../src/jobs/bullmq-internals.ts';
 import { readJobRecord } from '../../src/jobs/job-record.ts';
 import type { VoicePayload } from '../../src/jobs/payloads.ts';
 import { resultOf } from '../jobs/job-result.ts';
@@ -106,6 +108,18 @@ interface Setting {
   readonly signal?: AbortSignal;
 }
 
+/** Of the job, as it has ended. */
+function recordWith(voice: object | null) {
+  return readJobRecord(JOB, {
+    data: JSON.stringify(payloadOf('tenant01', { voiceMessage: request })),
+    timestamp: '1',
+    spConfirmed: '1',
+    processedOn: '2',
+    finishedOn: '3',
+    returnvalue: JSON.stringify({ ...resultOf(JOB), voice }),
+  });
+}
+
 async function deliver({
   kind,
   onUnknown = 'keep',
@@ -117,15 +131,7 @@ async function deliver({
   ...margin
 }: Setting) {
   const voice = voiceKey === null ? null : { storageKey: voiceKey, fitsVoiceBubble: true, seconds: 1 };
-  const result = { ...resultOf(JOB), voice };
-  const record = readJobRecord(JOB, {
-    data: JSON.stringify(payloadOf('tenant01', { voiceMessage: request })),
-    timestamp: '1',
-    spConfirmed: '1',
-    processedOn: '2',
-    finishedOn: '3',
-    returnvalue: JSON.stringify(result),
-  });
+  const record = recordWith(voice);
   const payload = {
     version: 1,
     tenant: 'tenant01',
@@ -492,6 +498,26 @@ describe('a message that the network gives up', () => {
     // What comes later changes nothing.
     const late = await raiseMessageStatus(redis, { id: KEY.id, status: 'READ' }, 60);
     expect(late.status).toBe('ERROR');
+  });
+
+  it('stops its run, but for the note that is queued already', async () => {
+    await askAnew(1);
+    await giveUp();
+    const parts = [0, 1, 2].map((nth) => ({ offset: nth, size: 1, seconds: 1, fitsVoiceBubble: true }));
+    const voice = { storageKey: VOICE_KEY, fitsVoiceBubble: true, seconds: 3, parts };
+    const outcome = { status: 'sent', key: KEY, messageStatus: 'PENDING', error: null } as const;
+    const first = { atm: 1, finishedOn: 4, returnvalue: JSON.stringify(withEdition(outcome)) };
+    await redis.hset(recordKey('voice', `${JOB}-voice`), first);
+    const record = recordWith(voice);
+    const run = await readVoiceState(redis, record);
+    expect(run?.status).toBe('failed');
+    expect(run?.parts?.map((note) => [note.status, note.error?.code ?? null])).toEqual([
+      ['failed', error.code],
+      ['pending', null],
+      ['failed', 'EARLIER_NOTE_FAILED'],
+    ]);
+    // Its audio has to stay.
+    expect(await hasVoiceEnded(redis, record)).toBe(false);
   });
 
   it('that a device has stays delivered', async () => {
