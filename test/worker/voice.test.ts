@@ -20,7 +20,7 @@ import { voiceKind } from '../../src/followups/kinds/voice.ts';
 import { hasVoiceEnded, raiseMessageStatus, readVoiceState } from '../../src/followups/state/voice.ts';
 import { recordKey } from '../../src/jobs/bullmq-internals.ts';
 import { readJobRecord } from '../../src/jobs/job-record.ts';
-import type { VoicePayload } from '../../src/jobs/payloads.ts';
+import { readPayload, VoicePayload } from '../../src/jobs/payloads.ts';
 import { resultOf } from '../jobs/job-result.ts';
 import { payloadOf } from '../jobs/queue-fixture.ts';
 import { logger, makeSurroundings, type Surroundings } from './worker-fixture.ts';
@@ -120,6 +120,17 @@ function recordWith(voice: object | null) {
   });
 }
 
+const payloadWith = (part: number) =>
+  ({
+    version: 1,
+    tenant: 'tenant01',
+    jobId: JOB,
+    sendId: `${JOB}-voice`,
+    part,
+    round: 0,
+    request,
+  }) satisfies VoicePayload;
+
 async function deliver({
   kind,
   onUnknown = 'keep',
@@ -132,15 +143,6 @@ async function deliver({
 }: Setting) {
   const voice = voiceKey === null ? null : { storageKey: voiceKey, fitsVoiceBubble: true, seconds: 1 };
   const record = recordWith(voice);
-  const payload = {
-    version: 1,
-    tenant: 'tenant01',
-    jobId: JOB,
-    sendId: `${JOB}-voice`,
-    part,
-    round: 0,
-    request,
-  } satisfies VoicePayload;
   const sending = voiceKind({
     redis,
     storage: around.storage,
@@ -153,7 +155,7 @@ async function deliver({
     readJob: async () => record,
     followUps: { addVoice: async () => undefined, addWebhook: async () => undefined },
   });
-  return tryOnce(sending, payload, { number: last ? 10 : 1, last }, signal);
+  return tryOnce(sending, payloadWith(part), { number: last ? 10 : 1, last }, signal);
 }
 
 const json =
@@ -218,6 +220,7 @@ describe('an answer of the gateway', () => {
       failed('HTTP_404', 'Not Found'),
       failed('HTTP_404', 'Not Found'),
     ],
+    ['409 because the same key is at work', json(409, { code: 'idempotency_in_progress' }), retry(), retry()],
     ['413', json(413, {}), failed('HTTP_413'), failed('HTTP_413')],
     ['501', json(501, {}), failed('HTTP_501'), failed('HTTP_501')],
     ['500', json(500, {}), retry(), unknown],
@@ -244,11 +247,18 @@ describe('an answer of the gateway', () => {
         ? { outcome: 'retry', error: 'ANSWER_LOST: its words' }
         : failed(code, 'its words');
     expect(await deliver({ kind: 'soundpost' })).toMatchObject(expected);
-    // A proxy in between has no code of ours: nothing is known of what lies behind it.
-    await askAnew();
-    answer = json(httpStatus, '<html>');
-    const ofProxy = httpStatus === 502 ? retry() : {};
-    expect(await deliver({ kind: 'soundpost' })).toMatchObject(ofProxy);
+  });
+
+  it.each([
+    [409, failed('HTTP_409')],
+    [413, failed('HTTP_413')],
+    [429, { outcome: 'retry', error: 'HTTP_429: the gateway answered 429' }],
+    [502, { outcome: 'retry', error: 'ANSWER_LOST: the gateway answered 502' }],
+    [503, { outcome: 'retry', error: 'HTTP_503: the gateway answered 503' }],
+    [504, { outcome: 'retry', error: 'ANSWER_LOST: the gateway answered 504' }],
+  ])('%i of a proxy in between, which has no code of ours', async (status, expected) => {
+    answer = json(status, '<html>');
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject(expected);
   });
 
   // As the public server 2.3.6 answers a number that is not there, and what it throws inside of what it throws.
@@ -359,14 +369,36 @@ describe('a message whose answer was lost', () => {
     expect(await deliver({ kind: 'soundpost', voiceKey: 'files/gone/gone.ogg' })).toMatchObject(unknown);
   });
 
-  it('is asked for once more after a 504 of ours, and after a second one nobody knows', async () => {
-    answer = json(504, { code: 'timeout', response: { message: ['sending took too long'] } });
-    expect(await deliver({ kind: 'soundpost' })).toMatchObject(retry());
-    const { result } = (await deliver({ kind: 'soundpost' })) as { result?: object };
-    expect(result).toMatchObject({ status: 'unknown', error: { message: 'sending took too long' } });
+  const timeout = { code: 'timeout', response: { message: ['it took too long'] } };
+  /** What tells its next key from this one. */
+  const sentAgain = async () => {
+    const id = `${JOB}-voice`;
+    await redis.hset(recordKey('voice', id), { returnvalue: '{"status":"unknown"}', finishedOn: 4 });
+    const queue = new JobFollowUps({ redis, webhookTries: 1, recordSeconds: 3600, logger });
+    await queue.goOnWithVoice(id, 0, VoiceMessageRequest.parse(request), false);
+    const stored = await queue.queues.voice.find(id);
+    await queue.close();
+    const { round, keyRound } = readPayload(VoicePayload, stored?.data);
+    return [round, keyRound];
+  };
+
+  it('is asked for until the last try while our gateway runs out of time, always with the same key', async () => {
+    answer = json(504, timeout);
+    for (let nth = 1; nth <= 3; nth += 1) {
+      expect(await deliver({ kind: 'soundpost' })).toMatchObject(retry());
+    }
+    const { result } = (await deliver({ kind: 'soundpost', last: true })) as { result?: object };
+    expect(result).toMatchObject({ status: 'unknown', error: { message: 'it took too long' } });
     expect(seen.map(({ headers }) => headers['idempotency-key'])).toEqual(
-      Array(2).fill(`${JOB}-voice:12025550101`),
+      Array(4).fill(`${JOB}-voice:12025550101`),
     );
+    expect(await sentAgain()).toEqual([1, undefined]);
+  });
+
+  it('is unknown when our gateway says that a repetition sends nothing, and has another key when it is sent again', async () => {
+    answer = json(504, { ...timeout, retryable: false });
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject(unknown);
+    expect(await sentAgain()).toEqual([1, 1]);
   });
 
   it('is lost when the gateway takes longer than it may', async () => {

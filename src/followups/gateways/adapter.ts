@@ -37,9 +37,11 @@ export interface Failure {
   readonly kind: 'not-now' | 'refused' | 'lost';
   readonly code: string;
   readonly message: string;
+  /** Of `lost`: a repetition would send nothing, and get the same answer. */
+  readonly isFinal?: boolean;
 }
 
-interface Answered {
+export interface Answered {
   readonly status: number;
   /** Undefined if the body is not JSON. */
   readonly json: unknown;
