@@ -325,6 +325,14 @@ export const webhookFaults: readonly Fault[] = [
     tests: ['test/worker/voice.test.ts'],
   },
   {
+    name: 'waha-bare-quote-in-a-group',
+    promise: 'how-to/other-gateway.md "WAHA": in a group a bare id is refused',
+    in: 'waha',
+    search: '!isWhole(quoted.key.id) &&',
+    replace: 'quoted.key.id.length > 128 &&',
+    tests: ['test/api/gateway-kinds.test.ts'],
+  },
+  {
     name: 'waha-refusal-in-doubt',
     promise: 'how-to/other-gateway.md "WAHA": what WhatsApp refused fails at once',
     in: 'waha',
