@@ -110,7 +110,7 @@ interface Setting {
 
 /** Of the job, as it has ended. */
 function recordWith(voice: object | null) {
-  return readJobRecord(JOB, {
+  const record = readJobRecord(JOB, {
     data: JSON.stringify(payloadOf('tenant01', { voiceMessage: request })),
     timestamp: '1',
     spConfirmed: '1',
@@ -118,6 +118,8 @@ function recordWith(voice: object | null) {
     finishedOn: '3',
     returnvalue: JSON.stringify({ ...resultOf(JOB), voice }),
   });
+  if (record === undefined) throw new Error('no record');
+  return record;
 }
 
 const payloadWith = (part: number) =>
