@@ -165,7 +165,7 @@ export const gatewayErrorCatalogue = {
     retryable: true,
     meaning:
       'The audio could not be prepared and handed to the network in time, or the process that was at it did not answer: it may have been sent.',
-    remedy: 'Try again with the same Idempotency-Key.',
+    remedy: 'Try again with the same Idempotency-Key, unless the answer says `retryable: false`.',
   },
 } as const satisfies Record<string, GatewayCatalogueEntry>;
 
