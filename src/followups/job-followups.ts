@@ -172,12 +172,12 @@ export class JobFollowUps {
     if (stored.status === 'pending') return true;
     await decide(async () => {
       // The caller accepts that the note may already have been sent.
-      const isUnknowable = await clearSending(this.#redis, partId);
+      const mayBeSent = await clearSending(this.#redis, partId);
       const next = round + 1;
       // The gateway answers a known key as before.
       await this.queues.voice.replay(partId, {
         round: next,
-        keyRound: isUndelivered || isUnknowable ? next : keyRound,
+        keyRound: isUndelivered || mayBeSent ? next : keyRound,
       });
     });
     return true;

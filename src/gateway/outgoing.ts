@@ -198,6 +198,7 @@ export function mayBeSent(): GatewayError {
   return new GatewayError(
     'timeout',
     'the message was handed to the network before and its answer was lost, so it is not sent again; whether it arrived is not known',
+    { retryable: false },
   );
 }
 

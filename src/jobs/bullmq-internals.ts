@@ -183,8 +183,8 @@ export async function isVoiceConfirmed(redis: Redis, id: string): Promise<boolea
 
 /** Our field in a voice message's hash, set while a request to the gateway is running. */
 const SENDING = 'spSending';
-/** Our field beside it: the gateway has answered that it does not know the outcome. */
-const TIMED_OUT = 'spTimedOut';
+/** Our field beside it: the gateway will never send under this key, and its message may be sent. */
+const MAY_BE_SENT = 'spMayBeSent';
 /** Our field in the hash of a delivery to a destination: its latest replay, as JSON. */
 const REPLAY = 'spReplay';
 
@@ -247,19 +247,18 @@ export function noteSending(redis: Redis, sendId: string): Promise<'new' | 'know
   return noteField(redis, recordKey('voice', sendId), SENDING, '1');
 }
 
-/** Whether it is the first time. */
-export async function noteTimedOut(redis: Redis, sendId: string): Promise<boolean> {
-  return (await noteField(redis, recordKey('voice', sendId), TIMED_OUT, '1')) !== 'known';
+export async function noteMayBeSent(redis: Redis, sendId: string): Promise<void> {
+  await noteField(redis, recordKey('voice', sendId), MAY_BE_SENT, '1');
 }
 
 /**
  * The gateway rejected the message, or it is requested again: an attempt sends no duplicate.
- * @returns whether the gateway had answered that it does not know the outcome
+ * @returns whether the gateway will send nothing under the same key
  */
 export async function clearSending(redis: Redis, sendId: string): Promise<boolean> {
   const key = recordKey('voice', sendId);
-  const [, timedOut] = (await redis.multi().hdel(key, SENDING).hdel(key, TIMED_OUT).exec()) ?? [];
-  return timedOut?.[1] === 1;
+  const [, mayBeSent] = (await redis.multi().hdel(key, SENDING).hdel(key, MAY_BE_SENT).exec()) ?? [];
+  return mayBeSent?.[1] === 1;
 }
 
 /** Our field in the hash of any queue's job: when a worker that could not read it first left it. */

@@ -20,6 +20,7 @@ const kinds = [
     stopped: 'Session status is not as expected. Try again later or restart the session (STARTING)',
     refused: [
       ['delay', { delay: 1000 }],
+      ['quoted', { number: '12025550101@g.us', quoted: { key: { id: 'Q1' } } }],
       ['mentioned', { mentioned: ['12025550102'] }],
       ['mentionsEveryOne', { mentionsEveryOne: true }],
     ],
@@ -122,6 +123,13 @@ describe.each(kinds)('GATEWAY_KIND=$kind', ({ kind, start, remoteJid, last, quot
     const { status, body } = await send('+12025550101', more);
     expect([status, body.error.code]).toEqual([400, 'INVALID_REQUEST']);
     expect(body.error.details).toContain(`${field}: must not be given`);
+  });
+
+  it.runIf(kind === 'waha')('quotes in a group by WAHA’s whole id', async () => {
+    const id = 'false_12025550101@g.us_Q1_12025550102@c.us';
+    await send('12025550101@g.us', { quoted: { key: { id } } });
+    await reaches('sent');
+    expect(theirs.asked.at(-1)).toMatchObject({ chatId: '12025550101@g.us', reply_to: id });
   });
 
   it('is tried again while there is no session, and says why', async () => {

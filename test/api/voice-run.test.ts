@@ -132,22 +132,29 @@ it('stops at a note that fails, and goes on there when it is sent again', async 
   await until('all were sent again', () => sent.length === before + 3);
 });
 
-it('of which the network gave one note up has failed there, and that note alone is sent again', async () => {
-  const { key } = (await reaches(jobId, 'sent')).parts[1];
-  const event = { event: 'messages.update', data: { key, status: 'ERROR' } };
-  await service.call('POST', `/hooks/gateway?token=${TOKEN}`, { key: null, json: event });
-  const failed = await voiceOf(jobId);
-  expect(failed.status).toBe('failed');
-  expect(failed.parts.map(({ status }: Json) => status)).toEqual(['sent', 'failed', 'sent']);
-  sent = [];
-  keys = [];
-  await sendTo('12025550103');
-  const voice = await reaches(jobId, 'sent');
-  expect(voice.parts[1].key.id).not.toBe(key.id);
-  expect(sent).toHaveLength(1);
-  // The gateway would answer a key that it knows as before.
-  expect(keys).toEqual([expect.stringMatching(/\.1-1:12025550103$/)]);
-});
+it.each([
+  [1, /\.1-1:12025550103$/],
+  [0, /-voice-\w+-1:12025550103$/],
+])(
+  'of which the network gave note %i up has failed there, and that note alone is sent again',
+  async (part, idempotencyKey) => {
+    const { key } = (await reaches(jobId, 'sent')).parts[part];
+    const event = { event: 'messages.update', data: { key, status: 'ERROR' } };
+    await service.call('POST', `/hooks/gateway?token=${TOKEN}`, { key: null, json: event });
+    const failed = await voiceOf(jobId);
+    expect(failed.status).toBe('failed');
+    const expected = [0, 1, 2].map((nth) => (nth === part ? 'failed' : 'sent'));
+    expect(failed.parts.map(({ status }: Json) => status)).toEqual(expected);
+    sent = [];
+    keys = [];
+    await sendTo('12025550103');
+    const voice = await reaches(jobId, 'sent');
+    expect(voice.parts[part].key.id).not.toBe(key.id);
+    expect(sent).toHaveLength(1);
+    // The gateway would answer a key that it knows as before.
+    expect(keys).toEqual([expect.stringMatching(idempotencyKey)]);
+  },
+);
 
 it('cannot be made of a job that was submitted without it', async () => {
   const other = await service.submit({ source: { type: 'url', url: tone }, output: { format: 'm4a' } });

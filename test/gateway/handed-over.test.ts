@@ -62,6 +62,9 @@ it('is sent again after a death before the mark, and never after one', async () 
   await log.mark(await intend('DIED-AFTER'), 'dead');
   expect(await sendAs('DIED-AFTER')).toBe('timeout');
   expect([timesOf('DIED-BEFORE'), timesOf('DIED-AFTER')]).toEqual([1, 0]);
+  const again = handOver(log, unaware, await intend('DIED-AFTER'), async () => undefined);
+  // A client that repeats it would get the same answer.
+  await expect(again).rejects.toMatchObject({ code: 'timeout', retryable: false });
 });
 
 it('stays in doubt after a lost answer or an unknown error, and is free after a certain refusal', async () => {

@@ -20,7 +20,6 @@ const exceptions: Readonly<Record<string, Readonly<Record<string, number>>>> = {
     'packages/kit/src/http/idempotency.ts': 1,
     'packages/kit/src/redis/record.ts': 1,
     'src/cli/doctor.ts': 1,
-    'src/gateway/webhooks/event-deliveries.ts': 1,
     'src/gateway/webhooks/event-kinds.ts': 2,
     'src/jobs/destinations.ts': 1,
     'src/jobs/job-record.ts': 2,

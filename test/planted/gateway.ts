@@ -30,6 +30,14 @@ export const gatewayFaults: readonly Fault[] = [
     tests: ['test/gateway/handed-over.test.ts'],
   },
   {
+    name: 'marked-message-called-retryable',
+    promise: 'gateway.md: a repetition of a marked message answers 504 with `retryable: false`',
+    in: 'mayBeSent',
+    search: '{ retryable: false },',
+    replace: '{},',
+    tests: ['test/gateway/handed-over.test.ts', 'test/gateway/whatsapp-cloud/operations.test.ts'],
+  },
+  {
     name: 'mark-goes-with-any-error',
     promise: 'whatsapp-cloud.md: only a certain refusal leaves a message to be sent again',
     in: 'handOver',

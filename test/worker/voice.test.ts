@@ -8,6 +8,7 @@ import { gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { withEdition } from 'soundpost-kit/redis/record';
 import { UrlSigner } from 'soundpost-kit/signing/signatures';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { receivedBody } from 'soundpost-testing/received-body';
@@ -16,9 +17,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { JobFollowUps } from '../../src/followups/job-followups.ts';
 import { tryOnce } from '../../src/followups/kind.ts';
 import { voiceKind } from '../../src/followups/kinds/voice.ts';
-import { raiseMessageStatus } from '../../src/followups/state/voice.ts';
+import { hasVoiceEnded, raiseMessageStatus, readVoiceState } from '../../src/followups/state/voice.ts';
+import { recordKey } from '../../src/jobs/bullmq-internals.ts';
 import { readJobRecord } from '../../src/jobs/job-record.ts';
-import type { VoicePayload } from '../../src/jobs/payloads.ts';
+import { readPayload, VoicePayload } from '../../src/jobs/payloads.ts';
 import { resultOf } from '../jobs/job-result.ts';
 import { payloadOf } from '../jobs/queue-fixture.ts';
 import { logger, makeSurroundings, type Surroundings } from './worker-fixture.ts';
@@ -106,6 +108,31 @@ interface Setting {
   readonly signal?: AbortSignal;
 }
 
+/** Of the job, as it has ended. */
+function recordWith(voice: object | null) {
+  const record = readJobRecord(JOB, {
+    data: JSON.stringify(payloadOf('tenant01', { voiceMessage: request })),
+    timestamp: '1',
+    spConfirmed: '1',
+    processedOn: '2',
+    finishedOn: '3',
+    returnvalue: JSON.stringify({ ...resultOf(JOB), voice }),
+  });
+  if (record === undefined) throw new Error('no record');
+  return record;
+}
+
+const payloadWith = (part: number) =>
+  ({
+    version: 1,
+    tenant: 'tenant01',
+    jobId: JOB,
+    sendId: `${JOB}-voice`,
+    part,
+    round: 0,
+    request,
+  }) satisfies VoicePayload;
+
 async function deliver({
   kind,
   onUnknown = 'keep',
@@ -117,24 +144,7 @@ async function deliver({
   ...margin
 }: Setting) {
   const voice = voiceKey === null ? null : { storageKey: voiceKey, fitsVoiceBubble: true, seconds: 1 };
-  const result = { ...resultOf(JOB), voice };
-  const record = readJobRecord(JOB, {
-    data: JSON.stringify(payloadOf('tenant01', { voiceMessage: request })),
-    timestamp: '1',
-    spConfirmed: '1',
-    processedOn: '2',
-    finishedOn: '3',
-    returnvalue: JSON.stringify(result),
-  });
-  const payload = {
-    version: 1,
-    tenant: 'tenant01',
-    jobId: JOB,
-    sendId: `${JOB}-voice`,
-    part,
-    round: 0,
-    request,
-  } satisfies VoicePayload;
+  const record = recordWith(voice);
   const sending = voiceKind({
     redis,
     storage: around.storage,
@@ -147,7 +157,7 @@ async function deliver({
     readJob: async () => record,
     followUps: { addVoice: async () => undefined, addWebhook: async () => undefined },
   });
-  return tryOnce(sending, payload, { number: last ? 10 : 1, last }, signal);
+  return tryOnce(sending, payloadWith(part), { number: last ? 10 : 1, last }, signal);
 }
 
 const json =
@@ -212,6 +222,7 @@ describe('an answer of the gateway', () => {
       failed('HTTP_404', 'Not Found'),
       failed('HTTP_404', 'Not Found'),
     ],
+    ['409 because the same key is at work', json(409, { code: 'idempotency_in_progress' }), retry(), retry()],
     ['413', json(413, {}), failed('HTTP_413'), failed('HTTP_413')],
     ['501', json(501, {}), failed('HTTP_501'), failed('HTTP_501')],
     ['500', json(500, {}), retry(), unknown],
@@ -238,11 +249,18 @@ describe('an answer of the gateway', () => {
         ? { outcome: 'retry', error: 'ANSWER_LOST: its words' }
         : failed(code, 'its words');
     expect(await deliver({ kind: 'soundpost' })).toMatchObject(expected);
-    // A proxy in between has no code of ours: nothing is known of what lies behind it.
-    await askAnew();
-    answer = json(httpStatus, '<html>');
-    const ofProxy = httpStatus === 502 ? retry() : {};
-    expect(await deliver({ kind: 'soundpost' })).toMatchObject(ofProxy);
+  });
+
+  it.each([
+    [409, failed('HTTP_409')],
+    [413, failed('HTTP_413')],
+    [429, { outcome: 'retry', error: 'HTTP_429: the gateway answered 429' }],
+    [502, { outcome: 'retry', error: 'ANSWER_LOST: the gateway answered 502' }],
+    [503, { outcome: 'retry', error: 'HTTP_503: the gateway answered 503' }],
+    [504, { outcome: 'retry', error: 'ANSWER_LOST: the gateway answered 504' }],
+  ])('%i of a proxy in between, which has no code of ours', async (status, expected) => {
+    answer = json(status, '<html>');
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject(expected);
   });
 
   // As the public server 2.3.6 answers a number that is not there, and what it throws inside of what it throws.
@@ -353,14 +371,36 @@ describe('a message whose answer was lost', () => {
     expect(await deliver({ kind: 'soundpost', voiceKey: 'files/gone/gone.ogg' })).toMatchObject(unknown);
   });
 
-  it('is asked for once more after a 504 of ours, and after a second one nobody knows', async () => {
-    answer = json(504, { code: 'timeout', response: { message: ['sending took too long'] } });
-    expect(await deliver({ kind: 'soundpost' })).toMatchObject(retry());
-    const { result } = (await deliver({ kind: 'soundpost' })) as { result?: object };
-    expect(result).toMatchObject({ status: 'unknown', error: { message: 'sending took too long' } });
+  const timeout = { code: 'timeout', response: { message: ['it took too long'] } };
+  /** What tells its next key from this one. */
+  const sentAgain = async () => {
+    const id = `${JOB}-voice`;
+    await redis.hset(recordKey('voice', id), { returnvalue: '{"status":"unknown"}', finishedOn: 4 });
+    const queue = new JobFollowUps({ redis, webhookTries: 1, recordSeconds: 3600, logger });
+    await queue.goOnWithVoice(id, 0, VoiceMessageRequest.parse(request), false);
+    const stored = await queue.queues.voice.find(id);
+    await queue.close();
+    const { round, keyRound } = readPayload(VoicePayload, stored?.data);
+    return [round, keyRound];
+  };
+
+  it('is asked for until the last try while our gateway runs out of time, always with the same key', async () => {
+    answer = json(504, timeout);
+    for (let nth = 1; nth <= 3; nth += 1) {
+      expect(await deliver({ kind: 'soundpost' })).toMatchObject(retry());
+    }
+    const { result } = (await deliver({ kind: 'soundpost', last: true })) as { result?: object };
+    expect(result).toMatchObject({ status: 'unknown', error: { message: 'it took too long' } });
     expect(seen.map(({ headers }) => headers['idempotency-key'])).toEqual(
-      Array(2).fill(`${JOB}-voice:12025550101`),
+      Array(4).fill(`${JOB}-voice:12025550101`),
     );
+    expect(await sentAgain()).toEqual([1, undefined]);
+  });
+
+  it('is unknown when our gateway says that a repetition sends nothing, and has another key when it is sent again', async () => {
+    answer = json(504, { ...timeout, retryable: false });
+    expect(await deliver({ kind: 'soundpost' })).toMatchObject(unknown);
+    expect(await sentAgain()).toEqual([1, 1]);
   });
 
   it('is lost when the gateway takes longer than it may', async () => {
@@ -492,6 +532,26 @@ describe('a message that the network gives up', () => {
     // What comes later changes nothing.
     const late = await raiseMessageStatus(redis, { id: KEY.id, status: 'READ' }, 60);
     expect(late.status).toBe('ERROR');
+  });
+
+  it('stops its run, but for the note that is queued already', async () => {
+    await askAnew(1);
+    await giveUp();
+    const parts = [0, 1, 2].map((nth) => ({ offset: nth, size: 1, seconds: 1, fitsVoiceBubble: true }));
+    const voice = { storageKey: VOICE_KEY, fitsVoiceBubble: true, seconds: 3, parts };
+    const outcome = { status: 'sent', key: KEY, messageStatus: 'PENDING', error: null } as const;
+    const first = { atm: 1, finishedOn: 4, returnvalue: JSON.stringify(withEdition(outcome)) };
+    await redis.hset(recordKey('voice', `${JOB}-voice`), first);
+    const record = recordWith(voice);
+    const run = await readVoiceState(redis, record);
+    expect(run?.status).toBe('failed');
+    expect(run?.parts?.map((note) => [note.status, note.error?.code ?? null])).toEqual([
+      ['failed', error.code],
+      ['pending', null],
+      ['failed', 'EARLIER_NOTE_FAILED'],
+    ]);
+    // Its audio has to stay.
+    expect(await hasVoiceEnded(redis, record)).toBe(false);
   });
 
   it('that a device has stays delivered', async () => {

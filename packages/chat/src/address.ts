@@ -20,7 +20,7 @@ const NUMBER = /^[+\d(). -]+$/;
 /** Of a JID: a dot there belongs to a name. */
 const LOCAL_NUMBER = /^[+\d() -]+$/;
 /** Phones and web pages copy them along with a number; they show nothing (UAX #9, 2). */
-const DIRECTION_MARKS = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const DIRECTION_MARKS = /\p{Bidi_Control}/gu;
 /** Spaces that keep the groups of a number on one line. */
 const FIXED_SPACES = /[\u00a0\u2007\u202f]/g;
 /** WhatsApp's channels, its stories and its broadcast lists. */

@@ -12,6 +12,7 @@ describe('a number is read over', () => {
     ['an embedding, as phones copy it', '\u202a+1 202 555 0101\u202c'],
     ['an override', '\u202d12025550101\u202c'],
     ['marks', '\u200e12025550101\u200f'],
+    ['an Arabic mark', '\u061c12025550101'],
     ['isolates', '\u206612025550101\u2069'],
     ['a mark and a no-break space before it', '\u200e\u00a012025550101'],
     ['a JID', '\u202a12025550101@s.whatsapp.net\u202c'],

@@ -165,7 +165,7 @@ export const gatewayErrorCatalogue = {
     retryable: true,
     meaning:
       'The audio could not be prepared and handed to the network in time, or the process that was at it did not answer: it may have been sent.',
-    remedy: 'Try again with the same Idempotency-Key.',
+    remedy: 'Try again with the same Idempotency-Key, unless the answer says `retryable: false`.',
   },
 } as const satisfies Record<string, GatewayCatalogueEntry>;
 
@@ -182,6 +182,10 @@ export const GatewayErrorAnswer = z.object({
   error: z.string().meta({ description: 'Its reason phrase' }),
   code: GatewayErrorCode,
   requestId: z.string().meta({ format: 'uuid' }),
+  retryable: z.literal(false).optional().meta({
+    description:
+      'Of a timeout: the message was handed to the network before and may have arrived, so a repetition with this Idempotency-Key sends nothing',
+  }),
   response: z.object({
     message: z.array(z.string()).min(1).meta({ description: 'One sentence a fault, naming the field' }),
   }),
@@ -199,16 +203,19 @@ export class GatewayError extends Error {
   readonly messages: readonly string[];
   /** Seconds for a Retry-After header, where waiting helps. */
   readonly retryAfterSeconds: number | undefined;
+  /** False where a repetition does nothing, unlike the code says. */
+  readonly retryable: false | undefined;
 
   constructor(
     code: GatewayErrorCode,
     messages: string | readonly string[],
-    more: { retryAfterSeconds?: number; cause?: unknown } = {},
+    more: { retryAfterSeconds?: number; retryable?: false; cause?: unknown } = {},
   ) {
     const list = typeof messages === 'string' ? [messages] : messages;
     super(list.join('; '), { cause: more.cause });
     this.code = code;
     this.messages = list;
     this.retryAfterSeconds = more.retryAfterSeconds;
+    this.retryable = more.retryable;
   }
 }

@@ -37,9 +37,11 @@ export interface Failure {
   readonly kind: 'not-now' | 'refused' | 'lost';
   readonly code: string;
   readonly message: string;
+  /** Of `lost`: a repetition would send nothing, and get the same answer. */
+  readonly isFinal?: boolean;
 }
 
-interface Answered {
+export interface Answered {
   readonly status: number;
   /** Undefined if the body is not JSON. */
   readonly json: unknown;
@@ -83,8 +85,8 @@ export function failureOf({ status }: Answered, words: string, code = `HTTP_${st
   return { kind, code, message: words || `the gateway answered ${status}` };
 }
 
-/** What phones do not show, but people paste: spaces of any kind and direction marks. */
-const INVISIBLE = /[\s\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+/** Phones and web pages copy these along with a number. */
+const INVISIBLE = /[\s\p{Bidi_Control}]/gu;
 const PEOPLE = new Set(['s.whatsapp.net', 'c.us']);
 
 /** A number or JID as WhatsApp's servers write it. @param domain of people, such as `c.us` */

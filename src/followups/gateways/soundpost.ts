@@ -4,17 +4,26 @@ import { gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import { StatusReport } from 'soundpost-contract/gateway-events';
 import { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import { z } from 'zod';
-import { failureOf, type GatewayAdapter, type Sending } from './adapter.ts';
+import { type Answered, type Failure, failureOf, type GatewayAdapter, type Sending } from './adapter.ts';
 import { wordsOf } from './words.ts';
 
 /** Other servers omit fields or write them differently; these are the ones needed. */
 const Sent = z
   .object({ key: MessageKey, status: MessageStatus.catch('PENDING') })
   .transform(({ key, status }) => ({ key, messageStatus: status }));
-const Coded = z.object({ code: z.string() });
+const Coded = z.object({ code: z.string(), retryable: z.boolean().default(true).catch(true) });
 
 const path = ({ brand, request: { instance } }: Sending): string =>
   `/message/send${brand}Audio/${encodeURIComponent(instance)}`;
+
+const coded = ({ json }: Answered) => Coded.safeParse(json).data;
+
+/** The same key is at work: an earlier request with it may still send the message. */
+function failureWith(answered: Answered): Failure {
+  const code = coded(answered)?.code;
+  const failure = failureOf(answered, wordsOf(answered.json), code);
+  return code === 'idempotency_in_progress' ? { ...failure, kind: 'not-now' } : failure;
+}
 
 /** Our error code decides; without one the answer is of a proxy in between. */
 export const soundpost: GatewayAdapter = {
@@ -25,11 +34,11 @@ export const soundpost: GatewayAdapter = {
   },
   sent: (json) => Sent.safeParse(json).data,
   failure(answered) {
-    const code = Coded.safeParse(answered.json).data?.code;
-    const failure = failureOf(answered, wordsOf(answered.json), code);
-    if (code === 'idempotency_in_progress') return { ...failure, kind: 'not-now' };
+    const failure = failureWith(answered);
+    const { code, retryable } = coded(answered) ?? {};
     const isOurs = code !== undefined && Object.hasOwn(gatewayErrorCatalogue, code);
-    return isOurs && answered.status === 502 ? { ...failure, kind: 'refused' } : failure;
+    if (isOurs && answered.status === 502) return { ...failure, kind: 'refused' };
+    return { ...failure, isFinal: isOurs && retryable === false };
   },
   updates: (body) => (StatusReport.safeParse(parseJson(body)).data?.data ?? []).filter((one) => one !== null),
 };
@@ -48,7 +57,6 @@ export const other: GatewayAdapter = {
     return { path: path(sending), headers: { apikey: apiKey }, body };
   },
   sent: soundpost.sent,
-  failure: (answered) =>
-    failureOf(answered, wordsOf(answered.json), Coded.safeParse(answered.json).data?.code),
+  failure: failureWith,
   updates: soundpost.updates,
 };

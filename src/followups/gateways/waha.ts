@@ -2,7 +2,7 @@
  * WAHA (github.com/devlikeapro/waha): `POST /api/sendVoice` (src/structures/chatting.dto.ts) and
  * the event `message.ack` (webhooks.dto.ts). Its engines answer in different forms.
  */
-import { parseJson } from 'soundpost-base/json';
+import { jsonOf, parseJson } from 'soundpost-base/json';
 import type { MessageStatus } from 'soundpost-contract/job';
 import { z } from 'zod';
 import { failureOf, type GatewayAdapter, REFUSED_BY_WHATSAPP, whatsAppAddress } from './adapter.ts';
@@ -54,7 +54,7 @@ export const waha: GatewayAdapter = {
       ...(audio.base64 === undefined ? { url: audio.url } : { data: audio.base64 }),
     };
     // WEBJS takes whole ids only: a bare one is taken for a message of the other side.
-    const quote = id === undefined ? {} : { reply_to: id.includes('_') ? id : `false_${chatId}_${id}` };
+    const quote = id === undefined ? {} : { reply_to: isWhole(id) ? id : `false_${chatId}_${id}` };
     return {
       path: '/api/sendVoice',
       headers: { 'x-api-key': apiKey },
@@ -75,7 +75,7 @@ export const waha: GatewayAdapter = {
       return { kind: 'not-now', code: 'not_connected', message };
     }
     const [, first = '""'] = json === undefined ? (FIRST_MESSAGE.exec(text) ?? []) : [];
-    const failure = failureOf(answered, wordsOf(json === undefined ? { message: unquoted(first) } : json));
+    const failure = failureOf(answered, wordsOf(json === undefined ? { message: jsonOf(first) } : json));
     return REFUSED_BY_WHATSAPP.test(failure.message)
       ? { ...failure, kind: 'refused', code: 'network_refused' }
       : failure;
@@ -86,6 +86,12 @@ export const waha: GatewayAdapter = {
     return isOurs && payload.ack !== undefined ? [{ id: payload.id, status: payload.ack }] : [];
   },
   cannot: [
+    {
+      field: 'quoted',
+      why: 'in a group WAHA needs the whole id of what is quoted, with its author, as false_…@g.us_…_…@c.us',
+      isAsked: ({ quoted, number }) =>
+        quoted !== undefined && !isWhole(quoted.key.id) && whatsAppAddress(number, 'c.us').endsWith('@g.us'),
+    },
     {
       field: 'mentioned',
       why: 'WAHA mentions nobody in a voice message',
@@ -104,10 +110,7 @@ export const waha: GatewayAdapter = {
   ],
 };
 
-function unquoted(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
+/** As WAHA gives it; WhatsApp's own ids have no underscore. */
+function isWhole(messageId: string): boolean {
+  return messageId.includes('_');
 }

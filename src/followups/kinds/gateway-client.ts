@@ -5,7 +5,7 @@
 import { openAsBlob } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { deadline } from 'soundpost-base/deadline';
-import { parseJson } from 'soundpost-base/json';
+import { jsonOf } from 'soundpost-base/json';
 import type { MessageKey, MessageStatus } from 'soundpost-contract/job';
 import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import { retryAfterSeconds } from 'soundpost-outbound/exchange';
@@ -147,7 +147,7 @@ function read(
   text: string,
   request: Sending['request'],
 ): Answer {
-  const json = readJson(text);
+  const json = jsonOf(text);
   if (ok) {
     const sent = adapter.sent(json, request);
     return sent ? { kind: 'sent', ...sent } : lost('the answer of the gateway could not be read');
@@ -157,12 +157,4 @@ function read(
     ...adapter.failure({ status, json, text }),
     ...(retryAfter !== null && { retryAfterSeconds: retryAfterSeconds({ 'retry-after': retryAfter }) }),
   };
-}
-
-function readJson(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -12,7 +12,7 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import type { UrlSigner } from 'soundpost-kit/signing/signatures';
 import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
-import { clearSending, isVoiceConfirmed, noteTimedOut } from '../../jobs/bullmq-internals.ts';
+import { clearSending, isVoiceConfirmed, noteMayBeSent } from '../../jobs/bullmq-internals.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { notePartId, webhookId } from '../../jobs/names.ts';
 import {
@@ -243,23 +243,12 @@ async function conclude(
         { sendId: partId, error: answer.message },
         'nobody knows whether the voice message was sent',
       );
-      return attempt.last || !(await isWorthRepeating(answer, partId, services))
+      // Asked for again, it needs another key: this one gets the same answer.
+      if (answer.isFinal) await noteMayBeSent(services.redis, partId);
+      return attempt.last || answer.isFinal || !mayRepeat(services)
         ? unknown(answer.message)
         : { outcome: 'retry', error: reasonOf('ANSWER_LOST', answer.message) };
   }
-}
-
-/**
- * On a network that knows no id of ours our gateway answers a repetition 504 and sends nothing, so
- * a second 504 settles that nobody knows.
- */
-async function isWorthRepeating(
-  { code }: { readonly code: string },
-  partId: string,
-  services: VoiceServices,
-): Promise<boolean> {
-  if (!mayRepeat(services)) return false;
-  return code !== 'timeout' || (await noteTimedOut(services.redis, partId));
 }
 
 async function sent(

@@ -40,28 +40,34 @@ export async function readVoice(
     const error = { code: 'JOB_FAILED', message: 'the job itself failed' };
     return { ...NOTHING_SENT, status: 'failed', fitsVoiceBubble, error };
   }
-  const read = (part: number): Promise<PartState> =>
+  const read = (part: number): Promise<PartState | undefined> =>
     ended?.part === part
       ? endedPart(redis, ended.outcome, ended.attempts)
       : readPart(redis, notePartId(sendId, part));
   const notes = voice?.parts;
   return notes === undefined
-    ? { ...(await read(0)), fitsVoiceBubble }
+    ? { ...((await read(0)) ?? PENDING), fitsVoiceBubble }
     : { ...runState(await Promise.all(notes.map((_, part) => read(part))), notes), fitsVoiceBubble };
 }
 
 /** Whether nothing more of it is sent. */
 export async function hasVoiceEnded(redis: Redis, record: JobRecord): Promise<boolean> {
-  const status = (await readVoiceState(redis, record))?.status;
-  return status !== 'pending' && status !== 'sending';
+  const voice = await readVoiceState(redis, record);
+  // A run that has failed can still have a note in the queue.
+  const all = voice === undefined ? [] : [voice, ...(voice.parts ?? [])];
+  return !all.some(({ status }) => status === 'pending' || status === 'sending');
 }
 
 type PartState = Omit<VoiceMessageState, 'fitsVoiceBubble' | 'parts'>;
 
 const NOTHING_SENT = { attempts: 0, key: null, messageStatus: null, error: null };
+const PENDING: PartState = { ...NOTHING_SENT, status: 'pending' };
 
-async function readPart(redis: Redis, partId: string): Promise<PartState> {
-  const { attempts, hasEnded, result, failure, isSending } = await fetchFollowUp(redis, 'voice', partId);
+/** Undefined if it is not queued yet. */
+async function readPart(redis: Redis, partId: string): Promise<PartState | undefined> {
+  const found = await fetchFollowUp(redis, 'voice', partId);
+  if (!found.isThere) return undefined;
+  const { attempts, hasEnded, result, failure, isSending } = found;
   if (result !== undefined) {
     const outcome = await unlessUnreadable(
       () => readText(VoiceOutcome, result),
@@ -99,15 +105,15 @@ const unreadable = (why: string) => ({
 
 /** A run's state, from the states of its notes. */
 function runState(
-  states: readonly PartState[],
+  found: readonly (PartState | undefined)[],
   notes: readonly VoiceNotePart[],
 ): PartState & Pick<VoiceMessageState, 'parts'> {
-  const stopped = states.findIndex(({ status }) => status === 'failed' || status === 'unknown');
+  const stopped = found.findIndex((state) => state?.status === 'failed' || state?.status === 'unknown');
+  // After a note that the network gave up, those that are queued are still sent.
+  const states = found.map((state) => state ?? (stopped >= 0 ? notTried(stopped) : PENDING));
   const parts = states.map(({ attempts: _, ...state }, part) => {
     const { seconds = 0, fitsVoiceBubble = false } = notes[part] ?? {};
-    // Of a note that the network gave up, those after it may be sent already.
-    const isStopped = stopped >= 0 && part > stopped && state.status === 'pending';
-    return { ...(isStopped ? notTried(stopped) : state), seconds, fitsVoiceBubble };
+    return { ...state, seconds, fitsVoiceBubble };
   });
   const isAny = (status: PartState['status']): boolean => states.some((state) => state.status === status);
   const isAllSent = states.every(({ status }) => status === 'sent');
@@ -123,14 +129,9 @@ function runState(
   };
 }
 
-function notTried(stopped: number): Omit<PartState, 'attempts'> {
+function notTried(stopped: number): PartState {
   const message = `note ${stopped + 1} of the run was not sent, so this one was not tried`;
-  return {
-    status: 'failed',
-    key: null,
-    messageStatus: null,
-    error: { code: 'EARLIER_NOTE_FAILED', message },
-  };
+  return { ...NOTHING_SENT, status: 'failed', error: { code: 'EARLIER_NOTE_FAILED', message } };
 }
 
 /**

@@ -53,6 +53,7 @@ export function errorAnswer({ logger, redisReady, observer }: ErrorAnswerOptions
       error: STATUS_CODES[httpStatus] ?? 'Error',
       code: shown.code,
       requestId: requestId(request),
+      ...(shown.retryable === false && { retryable: false }),
       response: { message: [...shown.messages] },
     };
     response.setHeader('Cache-Control', 'no-store');

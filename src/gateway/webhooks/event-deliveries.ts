@@ -22,6 +22,7 @@ import {
   type ReadyEvent,
   type RelayTarget,
   relayKind,
+  toldIn,
 } from './event-kinds.ts';
 import { repeatsStatus } from './public-events.ts';
 import { addressOf, type Webhooks } from './webhooks.ts';
@@ -121,7 +122,7 @@ export class EventDeliveries {
     if (!webhook?.enabled || !webhook.events.includes(event.event as GatewayEventName)) {
       return;
     }
-    if (publicUrl !== undefined && repeatsStatus(JSON.parse(event.envelope))) return;
+    if (publicUrl !== undefined && repeatsStatus(toldIn(event.envelope))) return;
     const data = eventDelivery(event);
     const { deliveryId, eventTimeMs } = data;
     const shown = shownKey(event.instanceId);

@@ -24,7 +24,7 @@ import { publicEvent } from './public-events.ts';
 import { addressOf, type Webhooks } from './webhooks.ts';
 
 /** The event in it; it is our own, and was checked when it was made. */
-const toldIn = (envelope: string): NamedGatewayEvent => JSON.parse(envelope);
+export const toldIn = (envelope: string): NamedGatewayEvent => JSON.parse(envelope);
 
 /** A delivery of an event: the data of its job. */
 export const EventDelivery = z.object({
