@@ -271,8 +271,9 @@ function jidOf(number: string | undefined, userId: string | undefined): string |
 
 function faultOf(errors: z.output<typeof Status>['errors']): NonNullable<StatusDetails['error']> {
   const { code = 0, title, message, error_data: data } = errors?.[0] ?? {};
-  if (code === 0)
-    return { code: 'failed', message: 'WhatsApp could not deliver the message and gave no reason' };
-  const said = data?.details ?? message ?? title ?? 'no reason given';
-  return { code: String(code), message: sentenceOf({ code, words: said }) };
+  if (code === 0) {
+    return { code: 'network_refused', message: 'WhatsApp could not deliver the message and gave no reason' };
+  }
+  const words = data?.details ?? message ?? title ?? 'no reason given';
+  return { code: 'network_refused', message: sentenceOf({ code, words }) };
 }
