@@ -5,10 +5,18 @@ export const clientFaults: readonly Fault[] = [
   {
     name: 'client-repeats-every-post',
     promise: 'client README: a request is repeated only where that is safe',
-    in: 'Connection.response',
+    in: 'Connection.#ask',
     search: "(sending.method ?? 'GET') !== 'POST' || headers['Idempotency-Key'] !== undefined",
     replace: "(sending.method ?? 'GET') !== ''",
     tests: ['test/client/client.test.ts', 'test/client/broken-ways.test.ts'],
+  },
+  {
+    name: 'client-swallows-a-broken-body',
+    promise: 'client README: a request whose answer breaks off is sent again, and an abort keeps its reason',
+    in: 'envelopeOf',
+    search: 'parsed(await response.text())',
+    replace: "parsed(await response.text().catch(() => ''))",
+    tests: ['test/client/broken-ways.test.ts'],
   },
   {
     name: 'client-gives-up-at-503',
