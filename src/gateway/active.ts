@@ -13,6 +13,7 @@ import { redisClock } from 'soundpost-kit/redis/clock';
 import { connectRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { Sealer } from 'soundpost-kit/signing/sealer';
 import { createApp } from './app.ts';
+import { Converter } from './converter.ts';
 import { EventReader } from './event-reader.ts';
 import type { GatewayOptions } from './gateway-options.ts';
 import { InboxSessions, Viewers } from './inbox/viewer.ts';
@@ -80,6 +81,7 @@ function wire(options: ActiveOptions) {
   const log = new MessageLog(redis, keepSeconds);
   const media = new MediaStore({ redis, storage, publicUrl, keepSeconds, logger });
   const notes = new VoiceNotes({ media, outbound, tools });
+  const converter = new Converter({ notes, outbound, tools, transcriber: options.transcriber });
 
   const transports = transportsOf(options, { instances, log, sealer });
   const sessions = new Sessions({ instances, transports, lease, logger });
@@ -118,7 +120,7 @@ function wire(options: ActiveOptions) {
   const access = new Access({ instances, apiKey: options.apiKey, wrongKeys });
   const inboxSessions = new InboxSessions(redis, hasher);
   const services: GatewayServices = {
-    ...{ instances, sessions, log, notes, workspaces, order, texts, sender },
+    ...{ instances, sessions, log, notes, converter, workspaces, order, texts, sender },
     ...{ events, deliveries, webhooks, outbound, redis, wrongKeys, inboxSessions },
     ...{ access, probes, storage, publicUrl, closing, audit, logger, observer },
     viewers: new Viewers({ access, inboxSessions, instances, wrongKeys }),

@@ -16,6 +16,7 @@ import { live, ready } from './routes/health.ts';
 import { instanceRoutes } from './routes/instances.ts';
 import { media } from './routes/media.ts';
 import { networkWebhook } from './routes/network-webhook.ts';
+import { processAudio } from './routes/process-audio.ts';
 import { publicSignIn, welcome } from './routes/public-sign-in.ts';
 import { sendAudioRoutes, sendTextRoutes } from './routes/send.ts';
 import { settingsRoutes } from './routes/settings.ts';
@@ -27,6 +28,7 @@ export function keyedRoutes(services: GatewayServices): Route[] {
   return [
     ...sendAudioRoutes(services),
     ...sendTextRoutes(services),
+    processAudio(services),
     ...settingsRoutes(services),
     ...chatRoutes(services),
     ...groupRoutes(services),

@@ -12,6 +12,7 @@ import type { Storage } from 'soundpost-kit/storage/storage';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import type { MediaTools } from 'soundpost-media/run';
 import type { Outbound } from 'soundpost-outbound/outbound';
+import type { Transcriber } from '../followups/transcripts/client.ts';
 import type { SendLimits } from './outgoing.ts';
 
 export interface GatewayOptions {
@@ -42,6 +43,8 @@ export interface GatewayOptions {
   readonly outbound: Outbound;
   readonly tools: MediaTools;
   readonly workspaces: Workspaces;
+  /** For `POST /process-audio`; undefined: it does not transcribe. */
+  readonly transcriber?: Transcriber | undefined;
   /** How long a message and its media are kept, seconds. */
   readonly mediaTtlSeconds: number;
   /** Version of the client to report to WhatsApp; default: the package's own. */

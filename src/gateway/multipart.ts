@@ -1,4 +1,4 @@
-/** Reads a form: one file, hashed while streamed to disk, and short text fields; ignores others. */
+/** Reads a form: one file, hashed while streamed to disk, and text fields; ignores others. */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import type { Request } from 'express';
 import { parseJson } from 'soundpost-base/json';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { readForm } from 'soundpost-kit/http/multipart';
+import { inWords } from './middleware/error-answer.ts';
 import { type LocalAudio, MAX_AUDIO_BYTES } from './voice-notes.ts';
 
 interface MultipartBody {
@@ -24,20 +25,29 @@ const WRITE_BYTES = 512 * 1024;
 const STRUCTURED_FIELDS = new Set(['mentioned', 'quoted']);
 
 /** Throws bad_request, payload_too_large. Its files go with the workspace. */
-export async function readMultipart(request: Request, workspace: string): Promise<MultipartBody> {
+export async function readMultipart(
+  request: Request,
+  workspace: string,
+  maxFieldBytes = MAX_FIELD_BYTES,
+): Promise<MultipartBody> {
   const { fields, stored } = await readForm(request, {
     maxFileBytes: MAX_AUDIO_BYTES,
-    maxFieldBytes: MAX_FIELD_BYTES,
+    maxFieldBytes,
     store: (content) => saveFile(content, join(workspace, 'upload')),
     discard: async () => undefined,
     errors: {
-      tooLarge: () =>
-        new GatewayError('payload_too_large', 'body: a multipart body may have 100 MiB at most'),
+      tooLarge: (part) =>
+        new GatewayError(
+          'payload_too_large',
+          part === 'file'
+            ? 'body: a multipart body may have 100 MiB at most'
+            : `body: a text field may have ${inWords(maxFieldBytes)} at most; send larger audio as a file`,
+        ),
       malformed: (what, cause) => {
         const message =
           what === 'type'
             ? 'Content-Type: multipart/form-data lacks its boundary'
-            : 'body: is no complete multipart/form-data';
+            : 'body: is no complete form';
         return new GatewayError('bad_request', message, { cause });
       },
     },

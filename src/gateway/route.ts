@@ -41,7 +41,7 @@ export interface Route {
   readonly body?: z.ZodType;
   readonly query?: z.ZodObject;
   readonly headers?: z.ZodObject;
-  /** Accepts a form with a file as well as JSON; see the send route. */
+  /** Accepts a form with a file, beside or, without `body`, in place of JSON. */
   readonly form?: z.ZodType;
   /** A GET with side effects, as the interface defines it. */
   readonly changes?: true;

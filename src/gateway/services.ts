@@ -6,6 +6,7 @@ import type { AuditLog } from 'soundpost-kit/observe/logger';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import type { SandboxLevel } from 'soundpost-media/sandbox';
+import type { Converter } from './converter.ts';
 import type { EventReader } from './event-reader.ts';
 import type { GatewayOptions } from './gateway-options.ts';
 import type { InboxSessions, Viewers } from './inbox/viewer.ts';
@@ -32,6 +33,7 @@ export interface GatewayServices
   readonly texts: TextSender;
   readonly order: OutgoingOrder;
   readonly notes: VoiceNotes;
+  readonly converter: Converter;
   readonly workspaces: Workspaces;
   readonly webhooks: Webhooks;
   readonly deliveries: EventDeliveries;

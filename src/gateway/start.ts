@@ -50,6 +50,7 @@ export async function runGateway(resources: Resources, apiPort?: number): Promis
     outbound: resources.outbound,
     tools: await resources.tools(),
     workspaces: await resources.workspaces(),
+    transcriber: transcriberOf(config),
     mediaTtlSeconds: config.MEDIA_TTL_SECONDS,
     sendsPerMinute: config.SENDS_PER_MINUTE,
     webhookSchedule: config.WEBHOOK_SCHEDULE_SECONDS,
@@ -66,6 +67,12 @@ export async function runGateway(resources: Resources, apiPort?: number): Promis
   });
   resources.metrics.read({ instances: () => gateway.instanceStates() });
   return gateway;
+}
+
+function transcriberOf(config: Config): GatewayOptions['transcriber'] {
+  const { TRANSCRIBER_URL: url, TRANSCRIBER_API_KEY: apiKey, TRANSCRIBER_MODEL: model } = config;
+  const timeoutMs = config.TRANSCRIBER_TIMEOUT_SECONDS * 1000;
+  return url === undefined ? undefined : { url, apiKey, model, timeoutMs };
 }
 
 /** Origins that the console calls from. */

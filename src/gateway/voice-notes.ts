@@ -48,34 +48,37 @@ export class VoiceNotes {
     const { outbound, media } = this.#options;
     try {
       const input = await materialize(audio, outbound, workspace, signal);
-      const kept = { keepsOpus, sha256: input.sha256 };
-      const note =
-        this.#known.find(kept, input.path) ?? (await this.#prepare(input, kept, workspace, signal));
+      const note = await this.prepare(input, { workspace, keepsOpus }, signal);
       const sha256 = note.passedThrough ? input.sha256 : undefined;
       const durationMs = Math.round(note.durationSeconds * 1000);
       return { file: note.path, durationMs, audioMessage: await media.keep(note, sha256, workspace, signal) };
     } catch (error) {
-      if (error instanceof MediaFailure) {
-        throw new GatewayError('not_audio', `audio: ${error.details}`, { cause: error });
-      }
-      throw error;
+      throw asNotAudio(error, 'audio');
     }
   }
 
-  async #prepare(
-    { path }: LocalAudio,
-    known: KnownFile,
-    workspace: string,
+  /** Keeps no copy. @throws {MediaFailure} when the file is not audio */
+  async prepare(
+    { path, sha256 }: LocalAudio,
+    { workspace, keepsOpus = false }: Omit<NoteSource, 'audio'>,
     signal: AbortSignal,
   ): Promise<VoiceNote> {
     const { tools } = this.#options;
-    const { keepsOpus } = known;
+    const known = { keepsOpus, sha256 };
+    const found = this.#known.find(known, path);
+    if (found !== undefined) return found;
     const { prepareVoiceNote } = await import('soundpost-media/voice-note');
     const output = join(workspace, 'voice.ogg');
     const note = await prepareVoiceNote({ tools, input: path, output, workspace, keepsOpus, signal });
     if (note.passedThrough) this.#known.remember(known, note);
     return note;
   }
+}
+
+/** The error for the caller if a file is no sound; any other error as it is. */
+export function asNotAudio(error: unknown, field: string): unknown {
+  if (!(error instanceof MediaFailure)) return error;
+  return new GatewayError('not_audio', `${field}: ${error.details}`, { cause: error });
 }
 
 // Caches probes of files that already are voice notes, by SHA-256. One greeting goes to many
@@ -141,23 +144,30 @@ const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
 /** Reads the `audio` field. Throws bad_request for anything but its three forms. */
 export function parseAudio(audio: string): AudioInput {
-  const text = audio.trim();
-  if (HTTP_URL.test(text)) {
-    return { kind: 'url', url: text };
-  }
-  const encoded = text.replace(DATA_URI, '').replace(/\s+/g, '');
-  if (!BASE64.test(encoded)) {
-    throw new GatewayError('bad_request', 'audio: must be an http(s) URL, base64 or a base64 data URI');
-  }
-  return { kind: 'bytes', bytes: Buffer.from(encoded, 'base64') };
+  const url = parseUrl(audio);
+  if (url !== undefined) return url;
+  const bytes = parseBase64(audio);
+  if (bytes !== undefined) return bytes;
+  throw new GatewayError('bad_request', 'audio: must be an http(s) URL, base64 or a base64 data URI');
 }
 
-/** Writes the audio to the workspace. Throws audio_unreachable. */
-async function materialize(
+export function parseUrl(text: string): AudioInput | undefined {
+  const url = text.trim();
+  return HTTP_URL.test(url) ? { kind: 'url', url } : undefined;
+}
+
+export function parseBase64(text: string): AudioInput | undefined {
+  const encoded = text.trim().replace(DATA_URI, '').replace(/\s+/g, '');
+  return BASE64.test(encoded) ? { kind: 'bytes', bytes: Buffer.from(encoded, 'base64') } : undefined;
+}
+
+/** Writes the audio to the workspace. Throws audio_unreachable. @param field that names it */
+export async function materialize(
   audio: AudioInput,
   outbound: Outbound,
   workspace: string,
   signal: AbortSignal,
+  field = 'audio',
 ): Promise<LocalAudio> {
   if (audio.kind === 'file') {
     return { path: audio.path, sha256: audio.sha256 ?? (await hashOf(audio.path, signal)) };
@@ -173,7 +183,7 @@ async function materialize(
   } catch (error) {
     if (error instanceof OutboundRefused || error instanceof OutboundFailed) {
       const why = error instanceof OutboundRefused ? error.explained : error.message;
-      throw new GatewayError('audio_unreachable', `audio: ${why}`, { cause: error });
+      throw new GatewayError('audio_unreachable', `${field}: ${why}`, { cause: error });
     }
     throw error;
   }

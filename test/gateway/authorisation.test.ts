@@ -79,6 +79,11 @@ interface Row {
 }
 
 const voice = (): object => ({ number: ada.number, audio });
+function soundForm(): FormData {
+  const form = new FormData();
+  form.append('base64', audio);
+  return form;
+}
 const block = (): object => ({ number: ada.number, status: 'unblock' });
 const groupQuery = (): string => `?groupJid=${encodeURIComponent(group)}`;
 const newInviteCode = async (): Promise<string> =>
@@ -89,6 +94,7 @@ const rows: Readonly<Record<string, Row>> = {
   'POST /message/sendMessengerAudio/:instance': { body: voice },
   'POST /message/sendWhatsAppAudio/:instance': { body: voice },
   'POST /message/sendText/:instance': { body: () => ({ number: ada.number, text: 'Hello.' }), right: 201 },
+  'POST /process-audio': { body: soundForm },
   'POST /instance/restart/:instance': {},
   'POST /settings/set/:instance': { body: () => ({ readMessages: true }) },
   'GET /settings/find/:instance': {},
@@ -222,7 +228,9 @@ const strangersAt = (name: string): Record<string, string>[] =>
     : [{}, { apikey: tokens.deleted }];
 
 const table = tableRoutes();
-const ofInstances = table.filter(({ access }) => access === 'instance');
+const ofInstances = table.filter(({ access, name }) => access === 'instance' && name.endsWith('/:instance'));
+/** With any key. */
+const ofNone = table.filter(({ access, name }) => access === 'instance' && !name.endsWith('/:instance'));
 const ofGateway = table.filter(({ access }) => access === 'gateway');
 
 it('every route has a row, and every row is a route', () => {
@@ -267,6 +275,15 @@ describe.for(ofInstances)('$name', ({ name, status }) => {
   it('tells the gateway’s key alone that an instance does not exist', async () => {
     const { status: missing, body } = await ask(name, 'nobody', { apikey: API_KEY });
     expect([missing, body.code]).toEqual([404, 'instance_not_found']);
+  });
+});
+
+describe.for(ofNone)('$name', ({ name, status }) => {
+  it('opens to the gateway’s key and to every token, and to nobody else', async () => {
+    for (const apikey of [API_KEY, tokens.alpha, tokens.beta]) {
+      expect((await ask(name, '', { apikey })).status).toBe(status);
+    }
+    for (const headers of strangersAt(name)) expect((await ask(name, '', headers)).status).toBe(401);
   });
 });
 

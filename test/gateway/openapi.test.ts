@@ -39,6 +39,12 @@ afterAll(async () => {
   await folder.remove();
 });
 
+function soundForm(fields: Record<string, string>): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.append(name, value);
+  return form;
+}
+
 interface Operation {
   readonly operationId: string;
   readonly summary: string;
@@ -161,6 +167,8 @@ describe('real answers are what the document says', () => {
     ['POST /message/sendMessengerAudio/{instance}', () => ({ number: ada.number, audio })],
     ['POST /message/sendMessengerAudio/{instance}', () => ({ number: '49301', audio })],
     ['POST /message/sendWhatsAppAudio/{instance}', () => ({ number: ada.number, audio })],
+    ['POST /process-audio', () => soundForm({ base64: audio })],
+    ['POST /process-audio', () => soundForm({ base64: audio, format: 'flac' })],
     ['POST /settings/set/{instance}', () => ({ msgCall: 'x' })],
     ['GET /settings/find/{instance}'],
     ['POST /chat/updateMessage/{instance}', () => ({ number: ada.number, text: 'x', key })],

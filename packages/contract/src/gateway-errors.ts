@@ -138,7 +138,7 @@ export const gatewayErrorCatalogue = {
   network_refused: {
     httpStatus: 502,
     retryable: true,
-    meaning: 'The chat network refused the request or broke off.',
+    meaning: 'The chat network or the transcriber refused the request or broke off.',
     remedy: 'Try again later.',
   },
   not_connected: {

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { MessageKey, MessageStatus } from './job.ts';
+import { SpokenLanguage } from './transcripts.ts';
 
 /** A voice message's content; hashes and keys are base64, lengths and times decimal strings. */
 export const AudioMessage = z.object({
@@ -169,3 +170,38 @@ export const SendAudioRequest = SendAudioFields.extend({
   }),
 });
 export type SendAudioRequest = z.infer<typeof SendAudioRequest>;
+
+/** Formats of `POST /process-audio` (decisions F2). */
+const ConvertedFormat = z.enum(['ogg', 'mp3', 'mp4'], 'must be ogg, mp3 or mp4');
+
+/** The fields of `POST /process-audio`, a form; the sound may also come as the part `file`. */
+export const ConvertFields = z.object({
+  url: z.string().optional().meta({
+    description: 'http(s) URL of a public address',
+    example: 'https://example.com/greeting.mp3',
+  }),
+  base64: z
+    .string()
+    .optional()
+    .meta({ description: 'The sound in base64, or as a data URI; 24 MiB of text at most' }),
+  format: ConvertedFormat.default('ogg').meta({
+    description: 'ogg: a voice note as phones record it; mp3; mp4: AAC in ADTS. Default ogg',
+  }),
+  transcribe: Flag.optional().meta({
+    description: 'true: also write down what is said, which needs TRANSCRIBER_URL',
+  }),
+  language: SpokenLanguage.optional().meta({
+    description: 'What is spoken; default: the transcriber detects it',
+  }),
+});
+export type ConvertFields = z.infer<typeof ConvertFields>;
+
+export const ConvertAnswer = z.object({
+  duration: z.int().min(1).meta({ description: 'Seconds, rounded, at least 1', example: 3 }),
+  format: ConvertedFormat,
+  audio: z.string().meta({ description: 'The converted file, base64', example: 'T2dnUwACAAAAAAAAAAA=' }),
+  transcription: z
+    .string()
+    .optional()
+    .meta({ description: 'What is said, if `transcribe` asked for it', example: 'On my way.' }),
+});

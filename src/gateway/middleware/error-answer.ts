@@ -126,7 +126,7 @@ function bodyFault({ type, message, limit }: z.output<typeof HttpError>): Gatewa
   return new GatewayError('bad_request', 'body: cannot be read; it must be a JSON object');
 }
 
-function inWords(bytes: number): string {
+export function inWords(bytes: number): string {
   return bytes < MIB ? `${bytes / KIB} KiB` : `${bytes / MIB} MiB`;
 }
 

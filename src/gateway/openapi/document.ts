@@ -208,7 +208,10 @@ function operationOf({ method, path, docs, query, headers, body, form }: Route):
       ...about,
       query,
       headers,
-      body: body && { 'application/json': body, ...(form ? { 'multipart/form-data': form } : {}) },
+      body: (body || form) && {
+        ...(body ? { 'application/json': body } : {}),
+        ...(form ? { 'multipart/form-data': form } : {}),
+      },
       answers: {
         [answer.status]: {
           description: answer.description,
@@ -220,7 +223,7 @@ function operationOf({ method, path, docs, query, headers, body, form }: Route):
         ...errors,
         // Errors of any request with a key.
         ...(['unauthorized', 'rate_limited', 'internal_error', 'service_unavailable', 'standby'] as const),
-        ...(body ? (['bad_request', 'payload_too_large', 'unsupported_media_type'] as const) : []),
+        ...(body || form ? (['bad_request', 'payload_too_large', 'unsupported_media_type'] as const) : []),
         ...(query ? (['bad_request'] as const) : []),
         ...(isNamed ? (['instance_not_found'] as const) : []),
       ],

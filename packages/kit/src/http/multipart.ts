@@ -1,4 +1,7 @@
-/** multipart/form-data with one file (RFC 7578), stored as it arrives, so memory stays flat. */
+/**
+ * multipart/form-data with one file (RFC 7578), stored as it arrives, so memory stays flat; also
+ * application/x-www-form-urlencoded, which has no file.
+ */
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Busboy, type BusboyInstance } from '@fastify/busboy';
@@ -31,7 +34,7 @@ interface ReceivedForm<Stored> {
   readonly stored: Stored | undefined;
 }
 
-/** Limit for everything besides the file's own bytes: fields, boundaries, headers. */
+/** Limit for boundaries, headers, and all fields beside the largest. */
 const MAX_OVERHEAD_BYTES = 1024 * 1024;
 const LIMITS = { fields: 50, files: 4, headerPairs: 50 };
 
@@ -41,6 +44,7 @@ export async function readForm<Stored>(
   { maxFileBytes, maxFieldBytes, store, discard, only, errors }: FormReader<Stored>,
 ): Promise<ReceivedForm<Stored>> {
   const fields: [name: string, value: string][] = [];
+  let fieldBytes = 0;
   const faults: Error[] = [];
   const fault = (error: Error): Error => {
     faults.push(error);
@@ -59,6 +63,9 @@ export async function readForm<Stored>(
       fault(errors.tooLarge('field'));
     }
     fields.push([name, value]);
+    // Fields are held in memory.
+    fieldBytes += value.length;
+    if (fieldBytes > maxFieldBytes + MAX_OVERHEAD_BYTES) parser.destroy(fault(errors.tooLarge('field')));
   });
   parser.on('file', (name, content, filename) => {
     // The store's rejection reports it; a part without a store has nobody to report to.
