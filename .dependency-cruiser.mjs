@@ -37,6 +37,8 @@ export default {
   ],
   options: {
     doNotFollow: { path: 'node_modules' },
+    // Checked by n8n's own tools: script/n8n.
+    exclude: { path: '^packages/n8n-nodes-soundpost' },
     tsPreCompilationDeps: true,
     detectProcessBuiltinModuleCalls: true,
     enhancedResolveOptions: {

@@ -16,7 +16,7 @@ export function importTable(): string {
         description,
         dependencies = {},
         devDependencies = {},
-        exports,
+        exports = {},
       } = JSON.parse(readFileSync(join(PACKAGES, name, 'package.json'), 'utf8'));
       const ours = Object.keys({ ...dependencies, ...devDependencies }).filter(
         (other) => other.startsWith('soundpost-') && other !== 'soundpost-testing',
