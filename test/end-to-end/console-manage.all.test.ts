@@ -170,13 +170,38 @@ describe('instances', () => {
     await confirm('Delete it');
     await instance('post').waitFor({ state: 'detached' });
   });
+
+  it.each([
+    ['Telegram', /^Telegram/, [['Bot token', '123456:AAabcdefghijklmnopqrstuvwxyz']]],
+    [
+      'the Cloud API',
+      /^WhatsApp Cloud/,
+      [
+        ['Phone number ID', '106540352242922'],
+        ['Access token', 'EAAtoken'],
+        ['App secret', 'secret-of-the-app'],
+        ['Verify token', 'made-up-here'],
+      ],
+    ],
+  ])('on %s ask for what it needs, and are made', async (_, network, fields) => {
+    await button('New instance').click();
+    await page.getByLabel('Name', { exact: true }).fill('official');
+    await page.getByRole('radio', { name: network }).check();
+    for (const [label = '', value = ''] of fields) await page.getByLabel(label).fill(value);
+    await button('Create').click();
+    await page.getByRole('heading', { name: 'official is made' }).waitFor();
+    await button('I have it').click();
+    await button('Delete official').click();
+    await confirm('Delete it');
+    await instance('official').waitFor({ state: 'detached' });
+  });
 });
 
 describe('an instance on WhatsApp', () => {
   it('is paired by the picture in the page, which is renewed until the phone has scanned it', async () => {
     await button('New instance').click();
     await page.getByLabel('Name', { exact: true }).fill('phone');
-    await page.getByRole('radio', { name: /^WhatsApp/ }).check();
+    await page.getByRole('radio', { name: /^WhatsApp(?! Cloud)/ }).check();
     await button('Create and pair').click();
     const picture = instance('phone').getByRole('img', { name: /^QR code/ });
     await picture.waitFor();
