@@ -7,7 +7,6 @@ import { SoundpostError } from 'soundpost-client/error';
 import { JobId, OutputName } from 'soundpost-contract/ids';
 import {
   DataSource,
-  JobOptions,
   type JobRequest,
   UploadSource,
   UrlSource,
@@ -15,7 +14,7 @@ import {
 } from 'soundpost-contract/job-request';
 import { OutputRequest, TranscriptRequest } from 'soundpost-contract/output-request';
 import { z } from 'zod';
-import { acceptedJob, answerOf, follow, isOver, JobAnswer } from './jobs.ts';
+import { acceptedJob, answerOf, follow, isOver, JobAnswer, type KnownJob } from './jobs.ts';
 import { answering, type Call, ToolFailure } from './tool-answer.ts';
 
 type Request = z.input<typeof JobRequest>;
@@ -35,6 +34,14 @@ const source = {
     .describe('In place of url: the video in base64 or as a data URI, at most 8 MiB decoded'),
 };
 type Source = z.infer<z.ZodObject<typeof source>>;
+
+/** The API has the rules for its characters: not every client knows the patterns that they take. */
+const filename = z
+  .string()
+  .min(1)
+  .max(200)
+  .optional()
+  .describe('Name of the file, without extension. Default: the name of the source');
 
 const job = { jobId: JobId.describe('As a tool answered it, job_<16 hex>') };
 
@@ -95,7 +102,7 @@ function extractTools(server: McpServer, tools: JobTools): void {
         ...source,
         ...{ quality, bitrate, normalize, loudness, track, channel, start, end, acceptTruncated },
         format: format.default('mp3'),
-        filename: JobOptions.shape.filename,
+        filename,
       },
       outputSchema: JobAnswer,
       annotations: MAKES_A_JOB,
@@ -181,10 +188,11 @@ class JobTools {
     this.#waitMs = waitMs;
   }
 
+  // Each awaits what it returns: its time would be over with the function.
   async run(request: Request, call: Call): Promise<JobAnswer> {
     using time = this.#time(call, 'Soundpost has not accepted the job yet. Call the tool again.');
     const { jobId } = await this.#client.extract(request, { signal: time.signal });
-    return this.#followed(jobId, time.signal, call);
+    return await this.#followed(acceptedJob(jobId), time.signal, call);
   }
 
   async status(jobId: string, waitMs: number, call: Call): Promise<JobAnswer> {
@@ -192,7 +200,7 @@ class JobTools {
     const now = await this.#client.status(jobId, { signal: time.signal });
     if (waitMs === 0 || isOver(now)) return answerOf(this.#client, now);
     using wait = deadline(waitMs, { signal: time.signal });
-    return this.#followed(jobId, wait.signal, call);
+    return await this.#followed(now, wait.signal, call);
   }
 
   async link(jobId: string, name: string | undefined, call: Call): Promise<Record<string, unknown>> {
@@ -215,8 +223,9 @@ class JobTools {
       .digest('hex');
     const idempotencyKey = again ? randomUUID() : `mcp-${said}`;
     const sending = { signal: time.signal, idempotencyKey };
-    await this.#client.sendVoiceMessage(jobId, request, sending);
-    return this.#followed(jobId, time.signal, call);
+    const { voiceMessage } = await this.#client.sendVoiceMessage(jobId, request, sending);
+    const known = { ...acceptedJob(jobId), status: 'completed', progress: 100, voiceMessage } as const;
+    return await this.#followed(known, time.signal, call);
   }
 
   #time({ signal }: Call, late: string): Deadline {
@@ -224,11 +233,11 @@ class JobTools {
   }
 
   /** Throws what the job failed with, and names the job. */
-  async #followed(jobId: string, time: AbortSignal, call: Call): Promise<JobAnswer> {
+  async #followed(known: KnownJob, time: AbortSignal, call: Call): Promise<JobAnswer> {
     const following = { caller: call.signal, onProgress: reporter(call) };
-    const reached = await follow(this.#client, acceptedJob(jobId), time, following).catch((error) => {
+    const reached = await follow(this.#client, known, time, following).catch((error) => {
       const isJobs = error instanceof SoundpostError && error.httpStatus === 200;
-      throw isJobs ? new ToolFailure(`${error.message} Job ${jobId} has failed.`) : error;
+      throw isJobs ? new ToolFailure(`${error.message} Job ${known.jobId} has failed.`) : error;
     });
     return answerOf(this.#client, reached);
   }

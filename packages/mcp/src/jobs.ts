@@ -75,12 +75,12 @@ export const JobAnswer = z.object({
 });
 export type JobAnswer = z.infer<typeof JobAnswer>;
 
-/** What is known of a job that was accepted, before its first state came. */
 export function acceptedJob(jobId: string): KnownJob {
   return { jobId, status: 'queued', progress: 0, inputFile: null, outputFiles: [], warnings: [] };
 }
 
-type KnownJob = Pick<Job, 'jobId' | 'status' | 'progress' | 'inputFile' | 'outputFiles' | 'warnings'> &
+/** A job, or what is known of it before its first state came. */
+export type KnownJob = Pick<Job, 'jobId' | 'status' | 'progress' | 'inputFile' | 'outputFiles' | 'warnings'> &
   Partial<Pick<Job, 'estimatedTimeRemaining' | 'transcripts' | 'voiceMessage'>>;
 
 /** Whether the job has completed, and with it what follows a job. */
@@ -96,7 +96,7 @@ const isUnderway = (status: string | undefined): boolean => status === 'pending'
 
 /**
  * Waits for the end of a job, its transcripts and its voice message. Throws its error if it fails.
- * @param known where the time is over before anything is heard
+ * @param known answered where the time is over before anything is heard
  * @param time of the wait; when it is over, the latest state is answered
  * @param caller throws its reason when it aborts
  */

@@ -3,10 +3,8 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
-import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { z } from 'zod';
-import { createApp } from './http.ts';
-import { createServer } from './server.ts';
+import type { createApp } from './http.ts';
 
 const USAGE = `usage: soundpost-mcp [--http [--host 127.0.0.1] [--port 8082] [--allowed-host NAME]...]
   --http            serve MCP at /mcp, for callers with keys of their own
@@ -61,11 +59,15 @@ async function main(): Promise<void> {
   }
   // biome-ignore lint/style/noProcessEnv: a program of its own, which is installed without the service
   const { apiKey, ...settings } = Environment.parse(process.env);
+  // Loaded now: a wrong setting is told at once.
   if (values.http) {
+    const { createApp } = await import('./http.ts');
     await listen(createApp(settings, values['allowed-host']), values.host, Port.parse(values.port));
   } else if (apiKey === undefined) {
     throw new Error('SOUNDPOST_API_KEY is not set: give it a key of Soundpost');
   } else {
+    const { StdioServerTransport } = await import('@modelcontextprotocol/sdk/server/stdio.js');
+    const { createServer } = await import('./server.ts');
     await createServer({ ...settings, apiKey }).connect(new StdioServerTransport());
   }
 }
