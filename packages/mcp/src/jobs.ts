@@ -163,7 +163,7 @@ function inputOf({ name, size, duration, format, tracks }: NonNullable<Job['inpu
   };
 }
 
-export function fileOf({ name, filename, format, size, duration, url, expiresAt }: AnyOutputFile) {
+function fileOf({ name, filename, format, size, duration, url, expiresAt }: AnyOutputFile) {
   return {
     ...{ name, filename, format, sizeBytes: size, durationSeconds: duration },
     ...(url === undefined ? {} : { url }),

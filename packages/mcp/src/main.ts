@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 /** The program soundpost-mcp: MCP over standard input and output, or over HTTP with `--http`. */
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import type { createApp } from './http.ts';
@@ -75,7 +74,8 @@ async function main(): Promise<void> {
 async function listen(app: ReturnType<typeof createApp>, host: string, port: number): Promise<void> {
   const server = app.listen(port, host);
   await once(server, 'listening');
-  const { port: taken } = server.address() as AddressInfo;
+  const address = server.address();
+  const taken = typeof address === 'object' ? address?.port : port;
   process.stdout.write(`MCP at http://${host.includes(':') ? `[${host}]` : host}:${taken}/mcp\n`);
 }
 
