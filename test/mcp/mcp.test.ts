@@ -196,6 +196,8 @@ describe('A failure is an answer of the tool', () => {
   it('also where the gateway refuses the token, or nobody answers', async () => {
     const refused = await connect(await serve({ gateway: { ...gateway(), token: 'none of this gateway' } }));
     expect(await failure(refused, 'list_chats', {})).toMatch(/^The gateway answered 401/);
+    const lost = await connect(await serve({ gateway: { ...gateway(), url: 'http://127.0.0.1:1' } }));
+    expect(await failure(lost, 'list_chats', {})).toMatch(/^The gateway did not answer/);
     const alone = await connect(await serve({ url: 'http://127.0.0.1:1' }));
     expect(await failure(alone, 'probe', await video())).toMatch(/^NETWORK_ERROR: .*SOUNDPOST_URL/);
   });

@@ -1,5 +1,6 @@
 /** The tool `list_chats`, where an instance of the gateway is configured. */
 import type { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { within } from 'soundpost-base/deadline';
 import type { SoundpostClient } from 'soundpost-client/client';
 import { z } from 'zod';
 import { type GatewaySettings, listChats } from './gateway.ts';
@@ -16,7 +17,13 @@ const ChatsAnswer = z.object({
   ),
 });
 
-export function chatTool(server: McpServer, client: SoundpostClient, gateway: GatewaySettings): void {
+/** @param waitMs how long it may take */
+export function chatTool(
+  server: McpServer,
+  client: SoundpostClient,
+  gateway: GatewaySettings,
+  waitMs: number,
+): void {
   server.registerTool(
     'list_chats',
     {
@@ -29,8 +36,13 @@ export function chatTool(server: McpServer, client: SoundpostClient, gateway: Ga
       annotations: { readOnlyHint: true, openWorldHint: true },
     },
     answering(async ({ limit }, { signal }) => {
-      await checkKey(client, gateway.instance, signal);
-      return { instance: gateway.instance, chats: await listChats(gateway, limit, signal) };
+      const reason = () =>
+        new ToolFailure('Soundpost or its gateway has not answered in time. Call list_chats again.');
+      const list = async (inTime: AbortSignal) => {
+        await checkKey(client, gateway.instance, inTime);
+        return listChats(gateway, limit, inTime);
+      };
+      return { instance: gateway.instance, chats: await within(waitMs, list, { signal, reason }) };
     }),
   );
 }

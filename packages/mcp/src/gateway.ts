@@ -1,5 +1,4 @@
 /** The chats of one instance, asked of the messaging gateway (messaging-gateway.md "Find chats"). */
-import { within } from 'soundpost-base/deadline';
 import { jsonOf } from 'soundpost-base/json';
 import { z } from 'zod';
 import { ToolFailure } from './tool-answer.ts';
@@ -20,8 +19,6 @@ interface Chat {
   readonly isGroup: boolean;
 }
 
-const ANSWER_MS = 30_000;
-
 /** Of {@link ChatRecord}, what is used: newer gateways may say more. */
 const Chats = z.array(z.object({ remoteJid: z.string(), pushName: z.string(), isGroup: z.boolean() }));
 const Refusal = z.object({ response: z.object({ message: z.array(z.string()) }) });
@@ -36,30 +33,27 @@ export async function listChats(
   limit: number,
   signal: AbortSignal,
 ): Promise<Chat[]> {
-  const { status, text } = await within(
-    ANSWER_MS,
-    async (inTime) => {
-      const path = `/chat/findChats/${encodeURIComponent(instance)}`;
-      const response = await fetch(`${url.replace(/\/+$/, '')}${path}`, {
-        method: 'POST',
-        headers: { apikey: token, 'Content-Type': 'application/json' },
-        body: JSON.stringify({ page: 1, offset: limit }),
-        // A redirect would send the token to another address.
-        redirect: 'error',
-        signal: inTime,
-      });
-      return { status: response.status, text: await response.text() };
-    },
-    { signal },
-  ).catch((cause: unknown) => {
+  const path = `/chat/findChats/${encodeURIComponent(instance)}`;
+  let response: Response;
+  let answer: unknown;
+  try {
+    response = await fetch(`${url.replace(/\/+$/, '')}${path}`, {
+      method: 'POST',
+      headers: { apikey: token, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ page: 1, offset: limit }),
+      // A redirect would send the token to another address.
+      redirect: 'error',
+      signal,
+    });
+    answer = jsonOf(await response.text());
+  } catch (cause) {
     signal.throwIfAborted();
     const message = 'The gateway did not answer. Check that it runs, and SOUNDPOST_GATEWAY_URL.';
     throw new ToolFailure(message, { cause });
-  });
-  const answer = jsonOf(text);
-  if (status !== 200) {
+  }
+  if (!response.ok) {
     const said = Refusal.safeParse(answer).data?.response.message.join('; ');
-    throw new ToolFailure(`The gateway answered ${status}${said === undefined ? '.' : `: ${said}`}`);
+    throw new ToolFailure(`The gateway answered ${response.status}${said === undefined ? '.' : `: ${said}`}`);
   }
   const chats = Chats.safeParse(answer);
   if (!chats.success) throw new ToolFailure('The gateway answered something that is no list of chats.');

@@ -30,6 +30,6 @@ export function createServer({ url, apiKey, gateway, waitMs = WAIT_MS }: ServerS
   );
   const client = createClient({ baseUrl: url, apiKey });
   jobTools(server, client, waitMs);
-  if (gateway !== undefined) chatTool(server, client, gateway);
+  if (gateway !== undefined) chatTool(server, client, gateway, waitMs);
   return server;
 }
