@@ -219,9 +219,12 @@ describe('Over HTTP', () => {
     expect((await post({})).status).toBe(200);
   });
 
-  it.each([{ host: 'evil.example' }, { origin: 'http://evil.example' }, { origin: 'null' }])(
-    'a page elsewhere reaches nothing: %o is 403',
-    async (headers) => expect((await post(headers)).status).toBe(403),
+  it.each<Record<string, string>>([
+    { host: 'evil.example' },
+    { origin: 'http://evil.example' },
+    { origin: 'null' },
+  ])('a page elsewhere reaches nothing: %o is 403', async (headers) =>
+    expect((await post(headers)).status).toBe(403),
   );
 
   it('a name that is allowed is answered', async () => {

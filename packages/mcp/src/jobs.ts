@@ -16,7 +16,7 @@ const LONGEST_TRANSCRIPT_BYTES = 100_000;
 
 /**
  * What tools answer of a job. Values that newer services may add to are plain strings: clients
- * check an answer against its schema.
+ * check an answer against its schema. What is unknown is left out, as not all of them know null.
  */
 export const JobAnswer = z.object({
   jobId: z.string().describe('Handle of the job, for status, download_link and send_voice_message'),
@@ -26,15 +26,15 @@ export const JobAnswer = z.object({
   input: z
     .object({
       name: z.string(),
-      sizeBytes: z.number().nullable(),
-      durationSeconds: z.number().nullable().describe('Of its audio'),
-      container: z.string().nullable(),
+      sizeBytes: z.number().optional(),
+      durationSeconds: z.number().optional().describe('Of its audio'),
+      container: z.string().optional(),
       tracks: z
         .array(
           z.object({
             index: z.number().describe('What track takes'),
             codec: z.string(),
-            language: z.string().nullable(),
+            language: z.string().optional(),
             channels: z.number(),
             sampleRate: z.number().describe('Hz'),
             default: z.boolean(),
@@ -59,7 +59,7 @@ export const JobAnswer = z.object({
   transcript: z
     .object({
       status: z.string().describe('pending, completed or failed'),
-      language: z.string().nullable(),
+      language: z.string().optional(),
       text: z.string().optional().describe('Left out above 100 kB: download the file'),
       error: z.string().optional(),
     })
@@ -138,7 +138,7 @@ export async function answerOf(client: SoundpostClient, job: KnownJob): Promise<
     files: outputFiles.map(fileOf),
     ...(transcript && {
       transcript: {
-        ...{ status: transcript.status, language: transcript.language },
+        ...{ status: transcript.status, language: transcript.language ?? undefined },
         ...(text === undefined ? {} : { text }),
         ...(transcript.error && { error: `${transcript.error.code}: ${transcript.error.message}` }),
       },
@@ -156,9 +156,18 @@ export async function answerOf(client: SoundpostClient, job: KnownJob): Promise<
 
 function inputOf({ name, size, duration, format, tracks }: NonNullable<Job['inputFile']>) {
   return {
-    ...{ name, sizeBytes: size, durationSeconds: duration, container: format },
+    ...{ name, sizeBytes: size ?? undefined, durationSeconds: duration ?? undefined },
+    container: format ?? undefined,
     tracks: tracks.map(({ index, codec, language, channels, sampleRate, default: isDefault, decodable }) => ({
-      ...{ index, codec, language, channels, sampleRate, default: isDefault, decodable },
+      ...{
+        index,
+        codec,
+        language: language ?? undefined,
+        channels,
+        sampleRate,
+        default: isDefault,
+        decodable,
+      },
     })),
   };
 }
