@@ -17,6 +17,7 @@ COPY packages/kit/package.json ./packages/kit/
 COPY packages/media/package.json ./packages/media/
 COPY packages/outbound/package.json ./packages/outbound/
 COPY packages/testing/package.json ./packages/testing/
+# Not packages/mcp, which is a program of its own.
 COPY web/package.json ./web/
 # Without the workspace of the pages, of which npm installs esbuild nevertheless. TypeScript is an optional peer of valibot: types alone. What runs reads
 # no declarations, maps or fluent-ffmpeg's records of its own tests, which are half of the bytes.

@@ -41,6 +41,19 @@ export const answerSchemas: Readonly<Record<string, z.ZodType>> = {
   Job: envelope(Job),
   JobList: envelope(JobList),
   JobRequest,
+  'MCP configuration': z.strictObject({
+    mcpServers: z.record(
+      z.string(),
+      z.union([
+        z.strictObject({
+          command: z.string(),
+          args: z.array(z.string()),
+          env: z.record(z.string(), z.string()),
+        }),
+        z.strictObject({ type: z.literal('http'), url: z.url(), headers: z.record(z.string(), z.string()) }),
+      ]),
+    ),
+  }),
   SentMessage,
   UploadAnswer: envelope(UploadAnswer),
   Usage: envelope(Usage),

@@ -1,4 +1,4 @@
-/** What is promised of the client package and of the command line. */
+/** What is promised of the client package, of the MCP server and of the command line. */
 import type { Fault } from './fault.ts';
 
 export const clientFaults: readonly Fault[] = [
@@ -49,6 +49,38 @@ export const clientFaults: readonly Fault[] = [
     search: 'this.#timer = setTimeout(this.#bite, SILENCE_MS);',
     replace: '',
     tests: ['test/client/broken-ways.test.ts', 'test/client/client.test.ts'],
+  },
+  {
+    name: 'mcp-tool-waits-for-ever',
+    promise: 'mcp README: a tool waits up to 50 seconds for its job',
+    in: 'JobTools.run',
+    search: 'return await this.#followed(acceptedJob(jobId), time.signal, call);',
+    replace: 'return await this.#followed(acceptedJob(jobId), call.signal, call);',
+    tests: ['test/mcp/mcp.test.ts'],
+  },
+  {
+    name: 'mcp-sends-twice',
+    promise: 'mcp README: the same call of send_voice_message within 24 hours sends once',
+    in: 'JobTools.send',
+    search: 'again ? randomUUID() : `mcp-${said}`',
+    replace: 'again ? `mcp-${said}` : randomUUID()',
+    tests: ['test/mcp/mcp.test.ts'],
+  },
+  {
+    name: 'mcp-answers-pages-elsewhere',
+    promise: 'mcp README: a name in Origin that is not allowed gets 403',
+    in: 'refuseOrigins',
+    search: 'if (host === undefined || hosts.includes(host)) next();',
+    replace: "if (host === undefined || hosts.includes(host) || host !== '') next();",
+    tests: ['test/mcp/mcp.test.ts'],
+  },
+  {
+    name: 'mcp-lists-chats-to-any-key',
+    promise: 'mcp README: list_chats answers callers whose key may send as that instance',
+    in: 'checkKey',
+    search: "!scopes.includes('voice') || !(instances",
+    replace: "!scopes.includes('voice') && !(instances",
+    tests: ['test/mcp/mcp.test.ts'],
   },
   {
     name: 'wrong-usage-ends-with-1',
