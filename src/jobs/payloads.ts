@@ -19,7 +19,7 @@ import {
   WaveformFile,
 } from 'soundpost-contract/job';
 import { JobOptions, VoiceMessageRequest } from 'soundpost-contract/job-request';
-import { AcceptedOutputs, LoneOutputRequest, TranscriptionRequest } from 'soundpost-contract/output-request';
+import { AcceptedOutputs, LoneOutputRequest, transcriptionFields } from 'soundpost-contract/output-request';
 import { SpokenLanguage, Subtitles, TranscriptState } from 'soundpost-contract/transcripts';
 import { readValue, UnreadableRecord } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
@@ -99,7 +99,7 @@ const TranscriptAudio = z.object({
   subtitles: Subtitles,
   /** As requested. */
   language: SpokenLanguage.optional(),
-  ...TranscriptionRequest.pick({ task: true, prompt: true, temperature: true, words: true }).shape,
+  ...transcriptionFields,
   /** A caller waits for it: it fails after a few attempts instead of a day. */
   isAwaited: z.boolean().optional(),
   /** Name of the transcript's file. */

@@ -177,11 +177,8 @@ export const TranscriptRequest = z
   })
   .superRefine(reportFaults, ALWAYS);
 
-/**
- * As the transcription door asks for it (decisions F1). Only jobs of that door have these fields,
- * so no other submission may give them.
- */
-export const TranscriptionRequest = TranscriptRequest.safeExtend({
+/** What only the transcription door can ask for, so that no other submission may (decisions F1). */
+export const transcriptionFields = {
   task: z.literal('translate').optional().meta({ description: 'The speech, in English' }),
   prompt: z
     .string()
@@ -190,7 +187,9 @@ export const TranscriptionRequest = TranscriptRequest.safeExtend({
     .meta({ description: 'Text that tells the transcriber about style and names' }),
   temperature: z.number().min(0).max(1).optional(),
   words: z.literal(true).optional().meta({ description: 'With the time of each word' }),
-});
+};
+
+export const TranscriptionRequest = TranscriptRequest.safeExtend(transcriptionFields);
 /** The fields of the transcription door are undefined in all other jobs. */
 export type TranscriptRequest = z.infer<typeof TranscriptionRequest>;
 

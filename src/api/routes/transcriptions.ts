@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { ServiceError } from 'soundpost-contract/errors';
 import { type BatchJobRequest, JobOptions, UrlSource } from 'soundpost-contract/job-request';
-import { TranscriptionRequest } from 'soundpost-contract/output-request';
+import { type TranscriptionRequest, transcriptionFields } from 'soundpost-contract/output-request';
 import { z } from 'zod';
 import { readTranscripts } from '../../followups/state/transcripts.ts';
 import { languageOf } from '../../followups/transcripts/language.ts';
@@ -22,7 +22,7 @@ import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';
 import { waitingPlace } from '../wait.ts';
 
-const { prompt, temperature } = TranscriptionRequest.shape;
+const { prompt, temperature } = transcriptionFields;
 
 const Fields = z.object({
   model: z.string().optional().meta({ description: 'Any: the model of the operator is asked' }),
