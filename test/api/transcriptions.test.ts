@@ -2,6 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import OpenAI from 'openai';
+import { fetch } from 'soundpost-testing/http';
 import { until } from 'soundpost-testing/until';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { pace } from '../../src/api/openai/patience.ts';
@@ -189,7 +190,10 @@ describe('F1. The package openai understands', () => {
   });
 
   it('a file that is too large, and leaves none of it', async () => {
-    const large = new File([Buffer.concat([await readFile(clip('tone.mp4')), Buffer.alloc(MAX_BYTES)])], 'a.mp4');
+    const large = new File(
+      [Buffer.concat([await readFile(clip('tone.mp4')), Buffer.alloc(MAX_BYTES)])],
+      'a.mp4',
+    );
     const error = await errorOf(transcribe({ file: large }));
     expect(error).toMatchObject({ status: 413, code: 'payload_too_large' });
   });
@@ -278,7 +282,9 @@ describe('F1. An answer that comes late', () => {
 });
 
 describe('F1. A caller that leaves', () => {
-  const leaving = async (key: string, fields: Json = {}): Promise<{ jobId: string }> => {
+  /** Once the transcriber is asked. */
+  const leaving = async (key: string, heard: () => number, fields: Json = {}): Promise<{ jobId: string }> => {
+    const heardBefore = heard();
     const left = new AbortController();
     const asked = client(key).audio.transcriptions.create(
       { file: file(), model, ...fields },
@@ -286,48 +292,90 @@ describe('F1. A caller that leaves', () => {
     );
     const error = errorOf(asked);
     const { jobId } = await until('the transcriber hears', async () => {
-      const job = await newestJob(key);
-      return job?.transcripts?.[0]?.status === 'pending' && job;
+      return heard() > heardBefore && newestJob(key);
     });
     left.abort();
     expect(await error).toBeInstanceOf(OpenAI.APIUserAbortError);
     return { jobId };
   };
 
-  it('cancels, once it has not come back', async () => {
-    Object.assign(pace, { beatMs: 20, rejoinMs: 20 });
-    const { letGo } = held();
-    const key = await service.newKey();
-    const { jobId } = await leaving(key);
-    await until('the transcript is given up', async () => {
+  const givenUp = (jobId: string, key: string) =>
+    until('the transcript is given up', async () => {
       const { transcripts } = await service.job(jobId, { key });
       return transcripts[0].status === 'failed';
     });
+
+  it('cancels, once it has not come back', async () => {
+    Object.assign(pace, { beatMs: 20, rejoinMs: 20 });
+    const { heard, letGo } = held();
+    const key = await service.newKey();
+    const { jobId } = await leaving(key, heard);
+    await givenUp(jobId, key);
     letGo();
   });
 
   it('and sends the same again joins: it is heard once', async () => {
     const { heard, letGo } = held();
     const key = await service.newKey();
-    const { jobId } = await leaving(key);
-    const again = client(key).audio.transcriptions.create({ file: file(), model }).withResponse();
-    await until('the file has come again', async () => {
-      const { bytes } = await service.call('GET', '/metrics', { key: null });
-      return bytes.length > 0;
-    });
+    const { jobId } = await leaving(key, heard);
+    // The headers of its answer come while the first request's job is still being heard.
+    pace.beatMs = 20;
+    const again = await client(key).audio.transcriptions.create({ file: file(), model }).asResponse();
+    expect(again.headers.get('soundpost-job')).toBe(jobId);
     letGo();
-    const { response, data } = await again;
-    expect(response.headers.get('soundpost-job')).toBe(jobId);
-    expect(data.text).toMatch(/^Part/);
+    expect(await again.json()).toEqual({ text: expect.stringMatching(/^Part/) });
     expect(heard()).toBe(1);
     const { jobs } = (await service.call('GET', '/v1/jobs', { key })).body.data;
     expect(jobs).toHaveLength(1);
   });
 
+  it('leaves the job to another request that waits for it', async () => {
+    pace.beatMs = 20;
+    const { heard, letGo } = held();
+    const key = await service.newKey();
+    const left = new AbortController();
+    const leaver = await client(key)
+      .audio.transcriptions.create({ file: file(), model }, { signal: left.signal })
+      .asResponse();
+    const stayer = await client(key).audio.transcriptions.create({ file: file(), model }).asResponse();
+    const ids = [leaver, stayer].map(({ headers }) => headers.get('soundpost-job'));
+    expect(ids[0]).toBe(ids[1]);
+    await until('the transcriber is asked', () => heard() === 1);
+    // Long enough for a busy machine to hold the job in time.
+    pace.rejoinMs = 1000;
+    left.abort();
+    await leaver.text().catch(() => undefined);
+    // One that leaves later is given up later.
+    const other = await leaving(key, heard, { language: 'fr' });
+    await givenUp(other.jobId, key);
+    letGo();
+    expect(await stayer.json()).toEqual({ text: expect.stringMatching(/^Part/) });
+    expect(heard()).toBe(2);
+  });
+
+  it('cancels a job that is still fetched', async () => {
+    Object.assign(pace, { beatMs: 20, rejoinMs: 20 });
+    const { url, begun, letGo } = await service.outside.stalling('slow.mp4', clip('tone.mp4'));
+    const key = await service.newKey();
+    const left = new AbortController();
+    const asked = fetch(`${service.url}/v1/audio/transcriptions`, {
+      method: 'POST',
+      headers: { 'x-api-key': key },
+      body: await form({ url }, undefined),
+      signal: left.signal,
+    });
+    const { headers } = await asked;
+    await until('it is fetched', begun);
+    left.abort();
+    const job = await service.ended(headers.get('soundpost-job') ?? '', { key });
+    expect(job.error.code).toBe('JOB_CANCELLED');
+    letGo();
+  });
+
   it('joins no job of other fields or another key', async () => {
     const { heard, letGo } = held();
     const key = await service.newKey();
-    await leaving(key);
+    await leaving(key, heard);
     const others = [
       transcribe({ language: 'de' }, client(key)),
       transcribe({}, client(await service.newKey())),

@@ -63,11 +63,15 @@ function nameOf(language: string | null): string {
   return code === '' ? '' : (names.of(code) ?? code).toLowerCase();
 }
 
+const said = z.string().meta({ example: 'Good morning, everybody.' });
+
+export const Transcription = z.object({ text: said });
+
 export const VerboseTranscription = z.object({
   task: z.enum(['transcribe', 'translate']),
   language: z.string().meta({ example: 'english' }),
   duration: z.number().meta({ description: 'Of the audio, seconds' }),
-  text: z.string(),
+  text: said,
   segments: z.array(
     Segment.extend({
       id: z.int(),

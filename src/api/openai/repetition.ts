@@ -36,7 +36,7 @@ export async function whileArriving<Result>(
 }
 
 /** A request that waits for a job, perhaps beside others. */
-export interface Waiting {
+interface Waiting {
   readonly jobId: string;
   /** Whether the job was there already. */
   readonly isJoined: boolean;

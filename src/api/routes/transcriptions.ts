@@ -14,9 +14,9 @@ import { acceptedJob, findJob } from '../job-answer.ts';
 import { jobStates } from '../job-states.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
 import { openAiErrors } from '../openai/errors.ts';
-import { responseFormats, VerboseTranscription } from '../openai/formats.ts';
+import { responseFormats, Transcription, VerboseTranscription } from '../openai/formats.ts';
 import { answerLate } from '../openai/patience.ts';
-import { joinOrSubmit, type Waiting, whileArriving } from '../openai/repetition.ts';
+import { joinOrSubmit, whileArriving } from '../openai/repetition.ts';
 import { parseRequest } from '../request.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';
@@ -56,16 +56,16 @@ function speechRoute(task: Task): Route {
         "As OpenAI's clients call it, for audio and video of any size that an upload may have. The answer comes when the text is there. From 15 seconds on, bytes without meaning keep the connection: spaces in JSON, line feeds in text and SRT, notes in WebVTT. A later failure breaks the connection off. If you send the same file with the same fields within a minute, you join the job that runs; otherwise leaving cancels it. `stream` and fields not listed here are ignored.",
       tag: 'Transcription',
       body: {
-        'multipart/form-data': z.object({
-          file: z.file().optional().meta({ description: 'Audio or video; or give `url`' }),
-          ...Fields.shape,
-        }),
+        'multipart/form-data': z.union([
+          Fields.omit({ url: true }).extend({ file: z.file().meta({ description: 'Audio or video' }) }),
+          Fields.required({ url: true }),
+        ]),
       },
       answers: {
         200: {
           description: 'The text, by response_format',
           content: {
-            'application/json': z.union([VerboseTranscription, z.object({ text: z.string() })]),
+            'application/json': z.union([Transcription, VerboseTranscription]),
             'text/plain': 'binary',
             'text/vtt': 'binary',
           },
@@ -113,8 +113,8 @@ export const transcriptionRoutes: readonly Route[] = [
                 z.object({
                   id: z.string().meta({ example: 'whisper-1' }),
                   object: z.literal('model'),
-                  created: z.int().meta({ description: 'Always 0' }),
-                  owned_by: z.string(),
+                  created: z.int().meta({ description: 'Always 0', example: 0 }),
+                  owned_by: z.string().meta({ example: 'soundpost' }),
                 }),
               ),
             }),
@@ -143,20 +143,23 @@ async function hear(context: RouteContext, task: Task): Promise<void> {
   const left = new AbortController();
   response.once('close', () => left.abort());
   if (response.closed) left.abort();
-  let waiting: Waiting | undefined;
+  const waiting = await joinOrSubmit(services, tenant, same, (seed) => submit(context, job, seed)).catch(
+    async (error: unknown) => {
+      await asked.discard(error);
+      throw error;
+    },
+  );
+  response.set('Soundpost-Job', waiting.jobId);
   try {
     await answerLate(response, format, async () => {
-      waiting = await joinOrSubmit(services, tenant, same, (seed) => submit(context, job, seed));
       if (waiting.isJoined) await asked.discard();
-      if (!response.headersSent) response.set('Soundpost-Job', waiting.jobId);
       const file = await endOf(context, waiting.jobId, left.signal);
       return format.write(await text(await services.storage.read(file.storageKey)), task);
     });
-    waiting?.end();
+    waiting.end();
   } catch (error) {
-    if (waiting === undefined) await asked.discard(error);
-    else if (left.signal.aborted && !services.changes.closing.aborted) waiting.leave();
-    else waiting.end();
+    const hasLeft = left.signal.aborted && !services.changes.closing.aborted;
+    waiting[hasLeft ? 'leave' : 'end']();
     if (!left.signal.aborted) throw error;
   }
 }
@@ -236,7 +239,7 @@ function submit(context: RouteContext, request: BatchJobRequest, seed: string): 
   const origin = { batchId: null, retryOf: null };
   const turn = { seed, keep: () => undefined };
   return submitJobs(services, keyOf(context), [{ request, path: '' }], origin, turn, (submission) => {
-    if (!response.headersSent) setRateLimit(response, 'submit', submission.rate);
+    setRateLimit(response, 'submit', submission.rate);
     return acceptedJob(services.settings, submission);
   });
 }
