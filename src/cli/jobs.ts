@@ -107,9 +107,7 @@ export async function downloadJob(
     const [only] = job.outputFile === null ? (job.transcripts ?? []) : [];
     const wanted = choices.name ?? only?.name;
     const isTranscript = job.transcripts?.some(({ name }) => name === wanted) ?? false;
-    const made = isTranscript
-      ? await awaitTranscript(server, jobId, signal, wanted)
-      : namedFile(job, wanted);
+    const made = isTranscript ? await awaitTranscript(server, jobId, signal, wanted) : namedFile(job, wanted);
     return deliver(target, await download(server, jobId, made, signal), made.filename, signal);
   });
   if (choices.json) return JSON.stringify({ file, jobId });
