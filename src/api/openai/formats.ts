@@ -17,24 +17,25 @@ type Spoken = z.infer<typeof Spoken>;
 
 type Task = 'transcribe' | 'translate';
 
-export interface ResponseFormat extends LateForm {
+interface ResponseFormat extends LateForm {
   /** What the job writes. */
   readonly subtitles: Subtitles;
   /** From the transcript's file. */
   readonly write: (text: string, task: Task) => string;
 }
 
+const read = (text: string): Spoken => Spoken.parse(JSON.parse(text));
 const asItIs = (text: string): string => text;
 const JSON_FORM = { mediaType: 'application/json', head: '', filler: ' ', subtitles: 'json' } as const;
 const TEXT_FORM = { mediaType: 'text/plain; charset=utf-8', head: '', filler: '\n', write: asItIs } as const;
 
 export const responseFormats = {
-  json: { ...JSON_FORM, write: (text) => JSON.stringify({ text: Spoken.parse(JSON.parse(text)).text }) },
+  json: { ...JSON_FORM, write: (text) => JSON.stringify({ text: read(text).text }) },
   text: { ...TEXT_FORM, subtitles: 'txt' },
   srt: { ...TEXT_FORM, subtitles: 'srt' },
   verbose_json: {
     ...JSON_FORM,
-    write: (text, task) => JSON.stringify(verbose(Spoken.parse(JSON.parse(text)), task)),
+    write: (text, task) => JSON.stringify(verbose(read(text), task)),
   },
   vtt: {
     ...{ mediaType: 'text/vtt; charset=utf-8', head: 'WEBVTT\n\n', filler: 'NOTE\n\n' },
