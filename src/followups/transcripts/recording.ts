@@ -93,11 +93,12 @@ export function transcriptOf(
         text,
       }));
     });
+  const hasWords = heard.length > 0 && heard.every(({ words }) => words !== undefined);
   return {
     language: language ?? mostHeard(heard),
     durationSeconds: rounded(samples / PCM_RATE),
     segments: together((part) => part.segments),
-    ...(heard.every(({ words }) => words !== undefined) && { words: together(({ words = [] }) => words) }),
+    ...(hasWords && { words: together(({ words = [] }) => words) }),
   };
 }
 
