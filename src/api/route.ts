@@ -1,7 +1,7 @@
 /** Routes as values, to mount, to answer 405, and for the authorization tests to walk. */
 import type { Request, Response } from 'express';
 import type { Scope } from 'soundpost-contract/api-keys';
-import type { ErrorCode } from 'soundpost-contract/errors';
+import type { ErrorCode, ServiceError } from 'soundpost-contract/errors';
 import type { Job } from 'soundpost-contract/job';
 import type { AnswerDocs, ErrorDocs, OperationDocs } from 'soundpost-kit/http/openapi/description';
 import type { AuditLog, Logger } from 'soundpost-kit/observe/logger';
@@ -21,7 +21,6 @@ import type { JobChanges } from '../jobs/job-changes.ts';
 import type { JobQueue } from '../jobs/job-queue.ts';
 import type { ApiKey, ApiKeys } from '../jobs/tenants/api-keys.ts';
 import type { WebhookSecrets } from '../jobs/tenants/webhook-secrets.ts';
-import type { sendError } from './answer.ts';
 import type { consolePage } from './console-page.ts';
 import type { SharedReads } from './event-streams.ts';
 
@@ -148,7 +147,10 @@ export interface Route {
   /** Headers of the answer to OPTIONS, for protocols that need them. */
   readonly discovery?: (settings: ApiSettings) => Readonly<Record<string, string>>;
   /** How errors are sent, where another interface has its own form. Default: the envelope. */
-  readonly errors?: { readonly send: typeof sendError; readonly docs: ErrorDocs<ErrorCode> };
+  readonly errors?: {
+    readonly send: (response: Response, error: ServiceError) => void;
+    readonly docs: ErrorDocs<ErrorCode>;
+  };
   readonly handle: (context: RouteContext) => Promise<void>;
 }
 
