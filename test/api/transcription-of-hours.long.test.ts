@@ -42,14 +42,15 @@ it('F1. is heard within the transcriber’s own time and 5 % of it', async () =>
     setTimeout(() => hear(response, asked, nth), (asked.seconds / SPEED) * 1000);
   };
   const service = await TestService.start({ environment: { TRANSCRIBER_URL: transcriber.url } });
-  const client = new OpenAI({ apiKey: service.key, baseURL: `${service.url}/v1`, maxRetries: 0 });
+  // Its own limit of ten minutes counts the whole answer, and the sending.
+  const settings = { timeout: 60 * 60 * 1000, maxRetries: 0 };
+  const client = new OpenAI({ apiKey: service.key, baseURL: `${service.url}/v1`, ...settings });
   const file = createReadStream(video);
-  let sentAt = 0;
-  file.once('end', () => {
-    sentAt = performance.now();
-  });
   const { text } = await client.audio.transcriptions.create({ file, model: 'whisper-1' });
-  const seconds = (performance.now() - sentAt) / 1000;
+  const endedAtMs = Date.now();
+  // The job is made once the last byte is in; the package reads the file before it sends it.
+  const [job] = (await service.call('GET', '/v1/jobs?limit=1')).body.data.jobs;
+  const seconds = (endedAtMs - Date.parse(job.createdAt)) / 1000;
   await service.close();
   await transcriber.close();
   expect(heardSeconds).toBeCloseTo(SECONDS, 0);
