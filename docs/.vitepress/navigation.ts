@@ -31,6 +31,7 @@ const sections: readonly Section[] = [
       'docs/telegram.md',
       'docs/how-to/other-gateway.md',
       'docs/how-to/transcripts.md',
+      'docs/how-to/openai-clients.md',
       'docs/how-to/agents.md',
       'docs/how-to/production-compose.md',
       'docs/how-to/kubernetes.md',

@@ -27,6 +27,7 @@ import { healthRoutes } from './routes/health.ts';
 import { hookRoutes } from './routes/hooks.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { keyRoutes } from './routes/keys.ts';
+import { transcriptionRoutes } from './routes/transcriptions.ts';
 import { uploadRoutes } from './routes/uploads.ts';
 import { usageRoutes } from './routes/usage.ts';
 import { voiceMessageRoutes } from './routes/voice-message.ts';
@@ -36,6 +37,7 @@ import { overrideMethod } from './uploads/tus-protocol.ts';
 export const routes: readonly Route[] = [
   ...extractRoutes,
   ...batchRoutes,
+  ...transcriptionRoutes,
   ...uploadRoutes,
   ...jobRoutes,
   ...eventRoutes,
@@ -94,6 +96,7 @@ function beginning(settings: ApiSettings, logger: Logger): RequestHandler {
 function mounting(services: ApiServices): Mounting<Route> {
   return {
     async handle(route, request, response) {
+      response.locals.sendError = route.errors?.send;
       const { access, reads } = route;
       const isSigned = access.by === 'signature' && request.query.signature !== undefined;
       if (access.by === 'public' || isSigned) {
@@ -105,6 +108,7 @@ function mounting(services: ApiServices): Mounting<Route> {
       return route.handle(named === undefined ? context : { ...context, record });
     },
     async otherMethod(onPath, request, response) {
+      response.locals.sendError = onPath[0]?.errors?.send;
       const allowed = methodsOf(onPath).join(', ');
       response.set('Allow', allowed);
       if (request.method === 'OPTIONS') {

@@ -8,6 +8,8 @@ import { discardUpload, storeUpload, withRoom } from './intake.ts';
 import { MAX_JOB_BYTES } from './request.ts';
 import { keyOf, type RouteContext } from './route.ts';
 
+type FormRules = Parameters<typeof readForm<Upload>>[1];
+
 interface TakenForm {
   readonly upload: Upload;
   readonly fields: ReadonlyMap<string, string>;
@@ -25,20 +27,40 @@ export async function takeForm(
   hash: Hash | undefined,
   { textParts = [], isKept = false }: { readonly textParts?: readonly string[]; readonly isKept?: boolean },
 ): Promise<TakenForm> {
+  const announcedBytes = isKept ? Number(context.request.get('content-length') ?? 0) : undefined;
+  const only = {
+    textParts,
+    extraPart: (name: string) => invalidForm(name, `the form takes ${partsInWords(textParts)}`),
+  };
+  const { fields, stored } = await readParts(context, hash, { announcedBytes, only });
+  if (stored === undefined) {
+    throw invalidForm('file', 'is required');
+  }
+  return { upload: stored, fields: new Map(fields) };
+}
+
+/**
+ * Like {@link takeForm}, but the file may be missing. Without `only`, other files are dropped.
+ * @param hash receives every byte of the file
+ */
+export function readParts(
+  context: RouteContext,
+  hash: Hash | undefined,
+  {
+    announcedBytes,
+    ...rules
+  }: Pick<FormRules, 'only'> & { readonly announcedBytes?: number | undefined } = {},
+): ReturnType<typeof readForm<Upload>> {
   const { request, services } = context;
   const { maxInputBytes } = services.settings;
-  const announcedBytes = isKept ? Number(request.get('content-length') ?? 0) : undefined;
-  const { fields, stored } = await withRoom(context, () =>
+  return withRoom(context, () =>
     readForm(request, {
       maxFileBytes: maxInputBytes,
       maxFieldBytes: MAX_JOB_BYTES,
       store: (content, name) =>
         storeUpload(services, keyOf(context).id, { name, content, hash, announcedBytes }),
       discard: (upload) => discardUpload(services, upload.file),
-      only: {
-        textParts,
-        extraPart: (name) => invalidForm(name, `the form takes ${partsInWords(textParts)}`),
-      },
+      ...rules,
       errors: {
         tooLarge: (part) =>
           part === 'file'
@@ -49,10 +71,6 @@ export async function takeForm(
       },
     }),
   );
-  if (stored === undefined) {
-    throw invalidForm('file', 'is required');
-  }
-  return { upload: stored, fields: new Map(fields) };
 }
 
 export function invalidForm(part: string, rule: string): ServiceError {

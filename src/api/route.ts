@@ -1,9 +1,9 @@
 /** Routes as values, to mount, to answer 405, and for the authorization tests to walk. */
 import type { Request, Response } from 'express';
 import type { Scope } from 'soundpost-contract/api-keys';
-import type { ErrorCode } from 'soundpost-contract/errors';
+import type { ErrorCode, ServiceError } from 'soundpost-contract/errors';
 import type { Job } from 'soundpost-contract/job';
-import type { AnswerDocs, OperationDocs } from 'soundpost-kit/http/openapi/description';
+import type { AnswerDocs, ErrorDocs, OperationDocs } from 'soundpost-kit/http/openapi/description';
 import type { AuditLog, Logger } from 'soundpost-kit/observe/logger';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import type { Probes } from 'soundpost-kit/observe/probes';
@@ -86,23 +86,38 @@ export interface ApiSettings {
   readonly gatewayEventsToken: string | undefined;
   /** Whether a transcriber is configured, so that transcripts are offered. */
   readonly hasTranscriber: boolean;
+  readonly transcriberModel: string;
   /** How this process confines ffmpeg; omitted where it runs none. */
   readonly sandbox?: SandboxLevel;
 }
 
 /**
  * - `public`: no key.
- * - `key`: a key with the scope; `rate` names the rate limit that a request counts against.
+ * - `key`: a key with the scope; `rate` names the rate limit that a request counts against. With
+ *   `bearer` the key may come as a bearer token too.
  * - `signature`: a key with the scope, or a signature in the query that the handler checks.
  */
 export type Access =
   | { readonly by: 'public' }
-  | { readonly by: 'key'; readonly scope: Scope; readonly rate: 'read' | 'submit' }
+  | {
+      readonly by: 'key';
+      readonly scope: Scope;
+      readonly rate: 'read' | 'submit';
+      readonly bearer?: true;
+    }
   | { readonly by: 'signature'; readonly scope: Scope; readonly rate: 'read' };
 
 /** What OpenAPI says about a route. `errors`: beside those of every route with a key. */
 interface RouteDocs extends Omit<OperationDocs<ErrorCode>, 'answers'> {
-  readonly tag: 'Jobs' | 'Batches' | 'Uploads' | 'Downloads' | 'Webhooks' | 'Keys' | 'Service';
+  readonly tag:
+    | 'Jobs'
+    | 'Batches'
+    | 'Uploads'
+    | 'Downloads'
+    | 'Transcription'
+    | 'Webhooks'
+    | 'Keys'
+    | 'Service';
   readonly answers: Readonly<Record<number, ApiAnswerDocs>>;
 }
 
@@ -131,6 +146,11 @@ export interface Route {
   readonly reads?: 'job';
   /** Headers of the answer to OPTIONS, for protocols that need them. */
   readonly discovery?: (settings: ApiSettings) => Readonly<Record<string, string>>;
+  /** How errors are sent, where another interface has its own form. Default: the envelope. */
+  readonly errors?: {
+    readonly send: (response: Response, error: ServiceError) => void;
+    readonly docs: ErrorDocs<ErrorCode>;
+  };
   readonly handle: (context: RouteContext) => Promise<void>;
 }
 

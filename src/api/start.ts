@@ -154,6 +154,7 @@ function settingsOf(
     gatewayKind: config.GATEWAY_KIND,
     gatewayEventsToken: config.GATEWAY_EVENTS_TOKEN,
     hasTranscriber: config.TRANSCRIBER_URL !== undefined,
+    transcriberModel: config.TRANSCRIBER_MODEL,
     ...(sandbox === undefined ? {} : { sandbox }),
   };
 }

@@ -46,20 +46,13 @@ export async function answerJob(
   work: (turn: AnswerTurn) => Promise<Answer>,
   onWait: () => Promise<void> = async () => {},
 ): Promise<void> {
-  const { request, response, services } = context;
+  const { request, response } = context;
   const seconds = waitSeconds(request.get('prefer'));
   // A job is shown to a key that may read it: others get the 202, as preferences are not refused.
   if (seconds === undefined || !keyOf(context).scopes.includes('read')) {
     return answerOnce(context, fingerprint, work);
   }
-  const { id } = keyOf(context);
-  const stream = await openStream(services.redis, 'waiting_requests', id, WAITING_PER_KEY);
-  const renewing = setInterval(() => stream.renew(), RENEW_MS);
-  using place = new DisposableStack();
-  place.defer(() => {
-    clearInterval(renewing);
-    stream.close();
-  });
+  using place = await waitingPlace(context);
   await answerOnce(context, fingerprint, work, async ({ body }) => {
     response.setHeader('Preference-Applied', 'wait');
     const { jobId } = Accepted.parse(body).data;
@@ -69,6 +62,22 @@ export async function answerJob(
     place.dispose();
     return record !== undefined && (await sendEnded(context, record));
   });
+}
+
+/**
+ * A place among the key's requests that wait, until disposed of.
+ * @throws LimitReached when 50 wait already
+ */
+export async function waitingPlace(context: RouteContext): Promise<DisposableStack> {
+  const { redis } = context.services;
+  const stream = await openStream(redis, 'waiting_requests', keyOf(context).id, WAITING_PER_KEY);
+  const renewing = setInterval(() => stream.renew(), RENEW_MS);
+  const place = new DisposableStack();
+  place.defer(() => {
+    clearInterval(renewing);
+    stream.close();
+  });
+  return place;
 }
 
 /** Undefined when the time is over, the service stops, the caller leaves or its key is revoked. */

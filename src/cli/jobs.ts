@@ -103,10 +103,11 @@ export async function downloadJob(
   const target = await chooseTarget(choices, '.', streams);
   const file = await interruptible(async (signal) => {
     const job = await server.client.waitFor<OutputFile | null>(jobId, { signal });
-    const isTranscript = job.transcripts?.some(({ name }) => name === choices.name) ?? false;
-    const made = isTranscript
-      ? await awaitTranscript(server, jobId, signal, choices.name)
-      : namedFile(job, choices.name);
+    // A job of the transcription door has a transcript alone.
+    const [only] = job.outputFile === null ? (job.transcripts ?? []) : [];
+    const wanted = choices.name ?? only?.name;
+    const isTranscript = job.transcripts?.some(({ name }) => name === wanted) ?? false;
+    const made = isTranscript ? await awaitTranscript(server, jobId, signal, wanted) : namedFile(job, wanted);
     return deliver(target, await download(server, jobId, made, signal), made.filename, signal);
   });
   if (choices.json) return JSON.stringify({ file, jobId });

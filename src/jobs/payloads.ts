@@ -19,7 +19,7 @@ import {
   WaveformFile,
 } from 'soundpost-contract/job';
 import { JobOptions, VoiceMessageRequest } from 'soundpost-contract/job-request';
-import { LoneOutputRequest, OutputsRequest } from 'soundpost-contract/output-request';
+import { AcceptedOutputs, LoneOutputRequest, transcriptionFields } from 'soundpost-contract/output-request';
 import { SpokenLanguage, Subtitles, TranscriptState } from 'soundpost-contract/transcripts';
 import { readValue, UnreadableRecord } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
@@ -35,7 +35,7 @@ export const ExtractPayload = z.strictObject({
   source: QueuedSource,
   /** As requested, one of the two; {@link outputsOf} makes one list. */
   output: LoneOutputRequest.optional(),
-  outputs: OutputsRequest.optional(),
+  outputs: AcceptedOutputs.optional(),
   /** Where files are delivered; not repeated in the outputs. */
   destinations: QueuedDestinations.optional(),
   options: JobOptions,
@@ -99,6 +99,9 @@ const TranscriptAudio = z.object({
   subtitles: Subtitles,
   /** As requested. */
   language: SpokenLanguage.optional(),
+  ...transcriptionFields,
+  /** A caller waits for it: it fails after a few attempts instead of a day. */
+  isAwaited: z.boolean().optional(),
   /** Name of the transcript's file. */
   filename: z.string(),
   timeline: TranscriptFile.shape.timeline,
@@ -117,7 +120,7 @@ export const ExtractResult = z.object({
   version,
   inputFile: InputFile,
   warnings: z.array(JobWarning),
-  /** The first output's file; null of a probe. */
+  /** The first output's file; null of a probe, or if only a transcript is made. */
   outputFile: StoredAudio.nullable(),
   /** The other outputs' files, in order. */
   otherFiles: z.array(StoredFile).optional(),

@@ -64,13 +64,16 @@ describe('the OpenAPI document', () => {
 
   it.each(routes.map((route) => [route.docs.operationId, route] as const))(
     '%s lists its error codes under the status that carries them, and who may call it',
-    (_, { method, path, access, docs }) => {
+    (_, { method, path, access, docs, errors }) => {
       const operation = document.paths[asOpenApi(path)][method];
       const everywhere =
         access.by === 'public' ? [] : ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED', 'SERVICE_UNAVAILABLE'];
       for (const code of [...docs.errors, ...everywhere] as (keyof typeof errorCatalogue)[]) {
         const response = resolved(operation.responses[errorCatalogue[code].httpStatus]);
-        expect(JSON.stringify(response.content['application/json'].schema), code).toContain(`"${code}"`);
+        const { error } = (errors?.docs.example(code) ?? { error: { code } }) as { error: { code: string } };
+        expect(JSON.stringify(response.content['application/json'].schema), code).toContain(
+          `"${error.code}"`,
+        );
       }
       const scopes = operation.security.flatMap((way: { apiKey?: string[] }) => way.apiKey ?? []);
       expect(scopes).toEqual(access.by === 'public' ? [] : [access.scope]);

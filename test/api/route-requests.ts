@@ -85,6 +85,8 @@ async function variantsOf(subjects: Subjects): Promise<Record<string, readonly V
       { body: form({ output: { format: 'mp3' } }) },
     ],
     submitBatch: [{ json: { jobs: [job] } }],
+    createTranscription: [{ body: form() }],
+    createTranslation: [{ body: form() }],
     createUpload: [
       { body: form() },
       { body: bytes, headers: { 'content-type': 'video/mp4' } },

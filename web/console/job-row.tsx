@@ -74,11 +74,13 @@ function aboutJob(job: Job, status: ShownStatus): string {
 }
 
 function progressOf(
-  { inputFile, outputFile, currentStep, progress, error }: Job,
+  { inputFile, outputFile, transcripts, currentStep, progress, error }: Job,
   status: ShownStatus,
 ): string {
   switch (status) {
     case 'completed':
+      // A transcript alone has no sound.
+      if (outputFile === null && transcripts !== undefined) return '';
       if (outputFile === null) return counted(inputFile?.tracks.length ?? 0, 'track');
       return outputFile.url === undefined
         ? 'no longer kept'

@@ -9,10 +9,10 @@ import { FormatName } from './formats.ts';
 import { BatchId, JobId, OutputName } from './ids.ts';
 import { JobOptions } from './job-request.ts';
 import {
+  AcceptedOutputs,
   type AskedOutputs,
   isProbe,
   LoneOutputRequest,
-  OutputsRequest,
   outputsOf,
 } from './output-request.ts';
 import { Subtitles, TranscriptState } from './transcripts.ts';
@@ -261,7 +261,8 @@ export const Job = z.object({
       'Null until the source was analysed. Of an upload whose job failed before that: its name, its size while it is kept, no tracks',
   }),
   outputFile: OutputFile.nullable().meta({
-    description: 'The first of outputFiles; null until completed, and of a probe',
+    description:
+      'The first of outputFiles; null until completed, of a probe, and where a transcript is all that was asked for',
   }),
   outputFiles: z.array(AnyOutputFile).meta({
     description:
@@ -269,7 +270,7 @@ export const Job = z.object({
   }),
   warnings: z.array(JobWarning).meta({ description: 'Empty where there is nothing to say' }),
   output: LoneOutputRequest.optional().meta({ description: 'Where it was asked for' }),
-  outputs: OutputsRequest.optional().meta({ description: 'Where they were asked for in place of output' }),
+  outputs: AcceptedOutputs.optional().meta({ description: 'Where they were asked for in place of output' }),
   options: JobOptions,
   source: z.object({
     type: z.enum(['url', 'upload']),

@@ -154,6 +154,9 @@ export const WaveformRequest = z
   .superRefine(reportFaults, ALWAYS);
 export type WaveformRequest = z.infer<typeof WaveformRequest>;
 
+/** Whisper reads the last 224 tokens of a prompt. */
+const MAX_PROMPT_LENGTH = 4000;
+
 /**
  * One of several outputs: the speech, always in source time. Other fields are INVALID_OUTPUT
  * (decisions A8).
@@ -173,7 +176,22 @@ export const TranscriptRequest = z
     }),
   })
   .superRefine(reportFaults, ALWAYS);
-export type TranscriptRequest = z.infer<typeof TranscriptRequest>;
+
+/** What only the transcription door can ask for, so that no other submission may (decisions F1). */
+export const transcriptionFields = {
+  task: z.literal('translate').optional().meta({ description: 'The speech, in English' }),
+  prompt: z
+    .string()
+    .max(MAX_PROMPT_LENGTH, `must be at most ${MAX_PROMPT_LENGTH} characters`)
+    .optional()
+    .meta({ description: 'Text that tells the transcriber about style and names' }),
+  temperature: z.number().min(0).max(1).optional(),
+  words: z.literal(true).optional().meta({ description: 'With the time of each word' }),
+};
+
+export const TranscriptionRequest = TranscriptRequest.safeExtend(transcriptionFields);
+/** The fields of the transcription door are undefined in all other jobs. */
+export type TranscriptRequest = z.infer<typeof TranscriptionRequest>;
 
 /**
  * In place of audio: what is in the source, and no file. Other fields are INVALID_OUTPUT
@@ -191,15 +209,23 @@ export const LoneOutputRequest = z.discriminatedUnion('format', [OutputRequest, 
     code === 'invalid_union' ? `must be one of ${Object.keys(formats).join(', ')}, probe` : undefined,
 });
 
-const anyOutput = [NamedOutputRequest, WaveformRequest, TranscriptRequest] as const;
-const AnyOutputRequest = z.discriminatedUnion('format', anyOutput, {
-  error({ code, input }) {
-    if (code !== 'invalid_union') return undefined;
-    return ReadableFormat.safeParse(input).data?.format === 'probe'
-      ? 'must not be probe, which makes no file: ask for it in output, without outputs'
-      : `must be one of ${Object.keys(outputFormats).join(', ')}`;
+const AnyOutputRequest = z.discriminatedUnion(
+  'format',
+  [NamedOutputRequest, WaveformRequest, TranscriptRequest],
+  {
+    error({ code, input }) {
+      if (code !== 'invalid_union') return undefined;
+      return ReadableFormat.safeParse(input).data?.format === 'probe'
+        ? 'must not be probe, which makes no file: ask for it in output, without outputs'
+        : `must be one of ${Object.keys(outputFormats).join(', ')}`;
+    },
   },
-});
+);
+const AcceptedOutput = z.discriminatedUnion('format', [
+  NamedOutputRequest,
+  WaveformRequest,
+  TranscriptionRequest,
+]);
 
 const ReadableFormat = z.object({ format: z.unknown() });
 
@@ -219,8 +245,10 @@ export const OutputsRequest = z
     { when: () => true },
   );
 
-export type NamedOutput = z.infer<typeof AnyOutputRequest>;
-type NamedAudio = z.infer<typeof NamedOutputRequest>;
+/** As jobs have them: those of the transcription door have a transcript alone (decisions A8). */
+export const AcceptedOutputs = z.array(AcceptedOutput).min(1).max(MAX_OUTPUTS);
+
+export type NamedOutput = z.infer<typeof AcceptedOutput>;
 
 /** As requested: one of the two. */
 export interface AskedOutputs {
@@ -233,23 +261,19 @@ export function isProbe({ output }: Pick<AskedOutputs, 'output'>): boolean {
   return output?.format === 'probe';
 }
 
-type SomeOutputs = readonly [NamedAudio, ...NamedOutput[]];
+type SomeOutputs = readonly [NamedOutput, ...NamedOutput[]];
 
 /**
- * What a job makes, in order; an `output` alone is named `audio`. The first is always audio. A
- * probe, or a job whose record cannot be read, makes nothing.
+ * What a job makes, in order; an `output` alone is named `audio`. The first is audio, except in
+ * jobs of the transcription door. A probe, or a job whose record cannot be read, makes nothing.
  */
 export function outputsOf(asked: { readonly outputs: NamedOutput[] }): SomeOutputs;
 export function outputsOf(asked: AskedOutputs): SomeOutputs | readonly [];
 export function outputsOf({ output, outputs }: AskedOutputs): SomeOutputs | readonly [] {
   if (output?.format === 'probe' || (output === undefined && outputs === undefined)) return [];
   const [first, ...others] = output === undefined ? (outputs ?? []) : [{ ...output, name: ONLY_OUTPUT }];
-  if (first === undefined || !isAudio(first)) throw new Error('the first output is no audio');
+  if (first === undefined) throw new Error('a job has no output');
   return [first, ...others];
-}
-
-function isAudio(output: NamedOutput): output is NamedAudio {
-  return isAudioFormat(output.format);
 }
 
 /** The transcripts among what a job makes. */

@@ -1,12 +1,13 @@
 /** Authenticates a request's key; checks its scope and rate (decisions A6). */
 import type { Request, Response } from 'express';
+import type { Scope } from 'soundpost-contract/api-keys';
 import { ServiceError } from 'soundpost-contract/errors';
 import type { AuditLog } from 'soundpost-kit/observe/logger';
 import type { RateState } from 'soundpost-kit/redis/rate';
 import { admitRequest } from '../../jobs/admission.ts';
 import { type ApiKey, claimedId } from '../../jobs/tenants/api-keys.ts';
 import { LimitReached } from '../limit-reached.ts';
-import type { Access, ApiServices } from '../route.ts';
+import type { ApiServices } from '../route.ts';
 
 /** Allowed with a paused key. */
 const PAUSED_METHODS = new Set(['GET', 'HEAD', 'DELETE']);
@@ -17,8 +18,14 @@ interface Admitted {
   readonly record: Readonly<Record<string, string>>;
 }
 
+interface Wanted {
+  readonly scope: Scope | undefined;
+  readonly rate: 'read' | 'submit';
+  readonly bearer?: true;
+}
+
 /** For an unknown path: counts as a read and needs no scope. */
-const ANYWHERE = { scope: undefined, rate: 'read' } as const;
+const ANYWHERE: Wanted = { scope: undefined, rate: 'read' };
 
 /**
  * Admits a request in one round trip to Redis and sets the RateLimit fields.
@@ -31,15 +38,13 @@ export async function admit(
   request: Request,
   response: Response,
   { redis, keys, settings, audit }: ApiServices,
-  {
-    scope,
-    rate: policy,
-  }: Pick<Exclude<Access, { by: 'public' }>, 'scope' | 'rate'> | typeof ANYWHERE = ANYWHERE,
+  { scope, rate: policy, bearer }: Wanted = ANYWHERE,
   jobId?: string,
 ): Promise<Admitted> {
-  const text = request.get('x-api-key');
+  const text = request.get('x-api-key') ?? (bearer && bearerToken(request));
   if (text === undefined) {
-    throw new ServiceError('UNAUTHORIZED', 'send an API key in the X-API-Key header');
+    const also = bearer ? ', or as Authorization: Bearer' : '';
+    throw new ServiceError('UNAUTHORIZED', `send an API key in the X-API-Key header${also}`);
   }
   // Submissions are charged where they are reserved: the whole batch or nothing.
   const [limit, cost] = policy === 'submit' ? [settings.submitPerMinute, 0] : [settings.readPerMinute, 1];
@@ -80,6 +85,11 @@ export async function admit(
     throw new LimitReached('reads', `this key may make ${limit} requests a minute`, rate.resetSeconds);
   }
   return { key, record };
+}
+
+/** RFC 6750, 2.1. */
+function bearerToken(request: Request): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(request.get('authorization') ?? '')?.[1];
 }
 
 /** RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers). */

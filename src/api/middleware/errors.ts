@@ -38,7 +38,8 @@ export function errorHandler({
       response.socket?.destroy();
       return;
     }
-    sendError(response, answer);
+    const { sendError: send = sendError } = response.locals as { readonly sendError?: typeof sendError };
+    send(response, answer);
   };
 }
 

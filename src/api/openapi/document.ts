@@ -52,6 +52,7 @@ import {
   NamedOutputRequest,
   OutputRequest,
   ProbeRequest,
+  TranscriptionRequest,
   TranscriptRequest,
   WaveformRequest,
 } from 'soundpost-contract/output-request';
@@ -85,6 +86,10 @@ ${errorTable(errorCatalogue)}`;
 const TAGS = [
   { name: 'Jobs', description: 'One video each: submitting, following, cancelling, retrying.' },
   { name: 'Batches', description: 'Up to ten jobs in one request.' },
+  {
+    name: 'Transcription',
+    description: "The interface of OpenAI's clients: audio or video in, text out, in one request.",
+  },
   { name: 'Uploads', description: 'Videos that have no URL, in one piece or resumable (tus 1.0).' },
   { name: 'Downloads', description: 'The finished files.' },
   { name: 'Webhooks', description: 'Being told: secrets, attempts, replays and tests.' },
@@ -108,6 +113,7 @@ export const schemas = {
   NamedOutputRequest,
   WaveformRequest,
   TranscriptRequest,
+  TranscriptionRequest,
   VoiceMessageRequest,
   DestinationRequest,
   DestinationReplayRequest,
@@ -172,6 +178,11 @@ const securitySchemes: ServerDocs<ErrorCode>['securitySchemes'] = {
     in: 'header',
     name: 'X-API-Key',
     description: 'A key of the form `sp_<id>_<secret>`, with the scope that each operation names',
+  },
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The same key, as clients of OpenAI send it',
   },
   signedUrl: {
     type: 'apiKey',
@@ -270,7 +281,7 @@ export function openApiDocument(
   });
 }
 
-function operationOf({ method, path, access, docs }: Route): Operation<ErrorCode> {
+function operationOf({ method, path, access, docs, errors }: Route): Operation<ErrorCode> {
   const isKeyed = access.by !== 'public';
   const description = [...(docs.description === undefined ? [] : [docs.description]), needs(access)];
   // Errors of any request with a key, beside those that its route names.
@@ -291,6 +302,7 @@ function operationOf({ method, path, access, docs }: Route): Operation<ErrorCode
       errors: [...docs.errors, ...always, 'INTERNAL_ERROR'],
     },
     security: securityOf(access),
+    errors: errors?.docs,
     answerHeaders: ['X-Request-Id', ...(isKeyed ? ['RateLimit-Policy', 'RateLimit'] : [])],
   };
 }
@@ -306,7 +318,7 @@ function securityOf(access: Access): Record<string, string[]>[] {
     case 'public':
       return [];
     case 'key':
-      return [{ apiKey: [access.scope] }];
+      return [{ apiKey: [access.scope] }, ...(access.bearer ? [{ bearer: [access.scope] }] : [])];
     case 'signature':
       return [{ apiKey: [access.scope] }, { signedUrl: [] }];
   }

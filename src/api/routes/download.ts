@@ -107,7 +107,8 @@ async function download(context: RouteContext): Promise<void> {
       retryAfterSeconds: Math.max(2, await remainingSeconds(record, services)),
     });
   }
-  if (record.result.outputFile === null) throw new ServiceError('NOT_FOUND', NO_FILE);
+  const { outputFile, transcripts = [] } = record.result;
+  if (outputFile === null && transcripts.length === 0) throw new ServiceError('NOT_FOUND', NO_FILE);
   const transcript = await transcriptOf(record, wanted, services);
   if (transcript !== undefined && record.erased) throw expired();
   if (transcript?.state.error) return sendFailure(response, transcript.state.error);
@@ -126,8 +127,7 @@ async function download(context: RouteContext): Promise<void> {
 export async function sendOnlyFile(context: RouteContext, record: JobRecord): Promise<boolean> {
   const { result, jobId } = record;
   if (result === null || isExpired(record)) return false;
-  const { length } = [...filesOf(result), ...(result.transcripts ?? [])];
-  if (length !== 1) return false;
+  if (filesOf(result).length !== 1 || (result.transcripts ?? []).length > 0) return false;
   context.response.setHeader('Soundpost-Job', jobId);
   await sendFile(context, fileOf(result, 'output'));
   return true;
@@ -144,7 +144,10 @@ async function transcriptOf(
   wanted: WantedFile,
   { redis }: ApiServices,
 ): Promise<TranscriptProgress | undefined> {
-  const isOne = ({ name }: { name: string }): boolean => typeof wanted === 'object' && name === wanted.name;
+  const { outputFile, transcripts: [first] = [] } = record.result ?? {};
+  const only = outputFile === null && wanted === 'output' ? first?.name : undefined;
+  const isOne = ({ name }: { name: string }): boolean =>
+    name === (typeof wanted === 'object' ? wanted.name : only);
   if (record.result?.transcripts?.some(isOne) !== true) return undefined;
   return (await readTranscripts(redis, record)).find(({ state }) => isOne(state));
 }

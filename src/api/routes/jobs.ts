@@ -12,7 +12,7 @@ import type { JobRecord } from '../../jobs/job-record.ts';
 import { storageKeysOf } from '../../jobs/payloads.ts';
 import { openSource, SecretsForgotten } from '../../jobs/sources.ts';
 import { sendData, sendFailure } from '../answer.ts';
-import { acceptedJob, jobAnswer, ownedJob } from '../job-answer.ts';
+import { acceptedJob, findJob, jobAnswer, ownedJob } from '../job-answer.ts';
 import { listJobs } from '../job-list.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
 import { parseRequest } from '../request.ts';
@@ -176,11 +176,16 @@ async function cancelOrErase(context: RouteContext): Promise<void> {
     await Promise.all(keys.map((key) => services.storage.remove(key)));
     return sendJob(context, job);
   }
-  if ((await services.jobs.cancel(jobId)) === 'finished') {
-    // Read again: the job may just have ended, with files that the first read did not show.
-    await eraseFiles(services, await ownedJob(context));
-  }
+  await endOrErase(services, jobId);
   await sendJob(context, await ownedJob(context));
+}
+
+/** Cancels an unfinished job, or erases what a finished one has made. */
+export async function endOrErase(services: ApiServices, jobId: string): Promise<void> {
+  if ((await services.jobs.cancel(jobId)) !== 'finished') return;
+  // Read now: the job may just have ended, with files that an earlier read did not show.
+  const record = await findJob(services, jobId);
+  if (record !== undefined) await eraseFiles(services, record);
 }
 
 async function eraseFiles({ jobs, storage }: ApiServices, { jobId, result }: JobRecord): Promise<void> {

@@ -107,7 +107,7 @@ function demandFile(record: JobRecord): void {
     throw new ServiceError('JOB_NOT_COMPLETED', 'the job has not finished yet', { retryAfterSeconds: 2 });
   }
   if (record.result.outputFile === null) {
-    throw new ServiceError('INVALID_REQUEST', 'this job is a probe, which has no file to send');
+    throw new ServiceError('INVALID_REQUEST', 'this job has made no audio to send');
   }
   if (isExpired(record)) {
     throw new ServiceError('FILE_EXPIRED', 'the file is no longer available');

@@ -17,6 +17,9 @@ const MOST_TEXT = 200_000;
 /** Whisper's window: the last segment can end after the part. */
 const WINDOW_SECONDS = 30;
 
+/** As many as Whisper's tokens: 224 of each 30 s. */
+const MOST_WORDS = 10_000;
+
 const Answer = z.object({
   language: z.string().max(64).optional().catch(undefined),
   text: z.string().optional(),
@@ -24,6 +27,12 @@ const Answer = z.object({
     .array(z.object({ start: z.number(), end: z.number(), text: z.string().max(LONGEST_TEXT) }))
     .max(MOST_SEGMENTS)
     .optional(),
+  // Not every transcriber has them: without them there are the segments.
+  words: z
+    .array(z.object({ start: z.number(), end: z.number(), word: z.string().max(LONGEST_TEXT) }))
+    .max(MOST_WORDS)
+    .optional()
+    .catch(undefined),
   error: z.unknown().optional(),
 });
 
@@ -41,6 +50,8 @@ export interface PartHeard {
   /** BCP 47; null if the transcriber does not say. */
   readonly language: string | null;
   readonly segments: readonly Segment[];
+  /** Each word as a segment; absent if none were asked for or given. */
+  readonly words?: readonly Segment[] | undefined;
 }
 
 /** Why an answer is unusable, for the transcriber's operator. */
@@ -59,7 +70,7 @@ export function readAnswer(body: string, partSeconds: number): PartHeard {
     const [issue] = parsed.error.issues;
     throw new NonsenseAnswer(`no verbose_json: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
   }
-  const { language, text, segments, error } = parsed.data;
+  const { language, text, segments, words, error } = parsed.data;
   if (text === undefined && segments === undefined) throw new NonsenseAnswer('neither text nor segments');
   const length = (segments ?? []).reduce((sum, segment) => sum + segment.text.length, 0);
   if (length > MOST_TEXT) throw new NonsenseAnswer(`more than ${MOST_TEXT} characters of a part`);
@@ -75,6 +86,7 @@ export function readAnswer(body: string, partSeconds: number): PartHeard {
   return {
     language: languageOf(language),
     segments: heard.sort((one, other) => one.start - other.start),
+    ...(words && { words: wordsWithin(words, partSeconds) }),
   };
 }
 
@@ -93,6 +105,15 @@ function within({ start, end, text }: Segment, partSeconds: number): Segment {
   }
   const inside = (time: number): number => Math.min(Math.max(0, time), partSeconds);
   return { start: inside(start), end: inside(end), text: clean(text) };
+}
+
+function wordsWithin(
+  words: readonly { readonly start: number; readonly end: number; readonly word: string }[],
+  partSeconds: number,
+): Segment[] {
+  return words
+    .map(({ start, end, word }) => within({ start, end, text: word }, partSeconds))
+    .filter(({ text }) => text !== '');
 }
 
 /** A character that {@link clean} keeps. Of a text of any length the first one is enough. */

@@ -25,6 +25,12 @@ interface Part {
   readonly seconds: number;
   /** BCP 47; undefined: the transcriber detects it. */
   readonly language?: string | undefined;
+  /** By `POST /v1/audio/translations`. Default: no translation. */
+  readonly task?: 'translate' | undefined;
+  readonly prompt?: string | undefined;
+  readonly temperature?: number | undefined;
+  /** Whether to ask for the time of each word. */
+  readonly words?: boolean | undefined;
 }
 
 export type PartAnswer = Answer & {
@@ -55,7 +61,7 @@ const REFUSING = new Set([400, 413, 415, 422]);
 /** @throws the reason of `signal` when it aborts */
 export async function transcribePart(
   transcriber: Transcriber,
-  { path, seconds, language }: Part,
+  { path, seconds, language, task, prompt, temperature, words }: Part,
   signal: AbortSignal,
 ): Promise<PartAnswer> {
   // Node's own fetch keeps filling a body after a lost connection and throws uncaught (24.21).
@@ -65,12 +71,16 @@ export async function transcribePart(
   form.append('model', transcriber.model);
   form.append('response_format', 'verbose_json');
   form.append('timestamp_granularities[]', 'segment');
+  if (words) form.append('timestamp_granularities[]', 'word');
   if (language !== undefined) form.append('language', askedLanguage(language));
+  if (prompt !== undefined) form.append('prompt', prompt);
+  if (temperature !== undefined) form.append('temperature', String(temperature));
+  const operation = task === undefined ? 'transcriptions' : 'translations';
   // It answers only when finished: nothing but our own limit ends the wait.
   using limit = deadline(transcriber.timeoutMs, { signal });
   const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 });
   try {
-    const response = await fetch(`${transcriber.url}/audio/transcriptions`, {
+    const response = await fetch(`${transcriber.url}/audio/${operation}`, {
       method: 'POST',
       body: form,
       headers: transcriber.apiKey === undefined ? {} : { authorization: `Bearer ${transcriber.apiKey}` },

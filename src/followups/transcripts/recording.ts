@@ -11,9 +11,11 @@ import type { PartHeard, Segment } from './answer.ts';
 /** OpenAI's limit, without the form around the file. */
 const LARGEST_PART_BYTES = 25_000_000;
 
+const Spoken = z.array(z.object({ start: z.number(), end: z.number(), text: z.string() }));
 const Heard = z.object({
   language: z.string().nullable(),
-  segments: z.array(z.object({ start: z.number(), end: z.number(), text: z.string() })),
+  segments: Spoken,
+  words: Spoken.optional(),
 });
 
 /** As stored: the text of the first parts, in order. */
@@ -55,8 +57,9 @@ export function nextPart({ parts, heard, dataAt, samples }: Recording): Recordin
   return { stretch, at, bytes, seconds: bytes / 2 / PCM_RATE };
 }
 
-export function withHeard(recording: Recording, { language, segments }: PartHeard): Recording {
-  return { ...recording, heard: [...recording.heard, { language, segments: [...segments] }] };
+export function withHeard(recording: Recording, { language, segments, words }: PartHeard): Recording {
+  const heard = { language, segments: [...segments], ...(words && { words: [...words] }) };
+  return { ...recording, heard: [...recording.heard, heard] };
 }
 
 /** On the source's clock. */
@@ -67,6 +70,8 @@ export interface Transcript {
   readonly durationSeconds: number;
   /** Ordered by start. */
   readonly segments: readonly Segment[];
+  /** Absent unless the transcriber gave words for all parts. */
+  readonly words?: readonly Segment[];
 }
 
 /**
@@ -79,15 +84,22 @@ export function transcriptOf(
   startOffsetSeconds: number,
   language: string | undefined,
 ): Transcript {
-  const segments = heard.flatMap((part, index) => {
-    const shift = startOffsetSeconds + ((parts[index]?.from ?? 0) * WINDOW_SAMPLES) / PCM_RATE;
-    return part.segments.map(({ start, end, text }) => ({
-      start: rounded(start + shift),
-      end: rounded(end + shift),
-      text,
-    }));
-  });
-  return { language: language ?? mostHeard(heard), durationSeconds: rounded(samples / PCM_RATE), segments };
+  const together = (spoken: (part: PartHeard) => readonly Segment[]): Segment[] =>
+    heard.flatMap((part, index) => {
+      const shift = startOffsetSeconds + ((parts[index]?.from ?? 0) * WINDOW_SAMPLES) / PCM_RATE;
+      return spoken(part).map(({ start, end, text }) => ({
+        start: rounded(start + shift),
+        end: rounded(end + shift),
+        text,
+      }));
+    });
+  const hasWords = heard.length > 0 && heard.every(({ words }) => words !== undefined);
+  return {
+    language: language ?? mostHeard(heard),
+    durationSeconds: rounded(samples / PCM_RATE),
+    segments: together((part) => part.segments),
+    ...(hasWords && { words: together(({ words = [] }) => words) }),
+  };
 }
 
 /**

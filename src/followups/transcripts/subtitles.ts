@@ -12,8 +12,8 @@ export async function writeSubtitles(transcript: Transcript, subtitles: Subtitle
 const writers: Readonly<Record<Subtitles, (transcript: Transcript) => string | Promise<string>>> = {
   vtt: async ({ segments }) => `WEBVTT\n\n${await eachCue(segments, vttCue)}`,
   srt: ({ segments }) => eachCue(segments, srtCue),
-  json: ({ language, durationSeconds, segments }) =>
-    `${JSON.stringify({ language, duration: durationSeconds, segments, text: plainText(segments) })}\n`,
+  json: ({ language, durationSeconds, segments, words }) =>
+    `${JSON.stringify({ language, duration: durationSeconds, segments, words, text: plainText(segments) })}\n`,
   txt: ({ segments }) => (segments.length === 0 ? '' : `${plainText(segments)}\n`),
 };
 

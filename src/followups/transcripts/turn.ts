@@ -49,6 +49,9 @@ export interface TranscriptServices {
 
 type Turn = Tried<TranscriptOutcome>;
 
+/** Of a part, while a caller waits: with the default schedule over five minutes. */
+const AWAITED_ATTEMPTS = 3;
+
 /** The recording, then the other transcripts that it is heard for. */
 export type Recorded = readonly [TranscriptAudio, ...TranscriptAudio[]];
 
@@ -61,13 +64,20 @@ export async function takeTurn(
   services: TranscriptServices,
 ): Promise<Turn> {
   const logger = services.logger.child({ jobId: payload.jobId, transcript: payload.name });
-  const turn = { audios, payload, attempt, signal, services: { ...services, logger } };
+  const isLast = attempt.last || (audios[0].isAwaited === true && attempt.number >= AWAITED_ATTEMPTS);
+  const turn = {
+    audios,
+    payload,
+    attempt: { ...attempt, last: isLast },
+    signal,
+    services: { ...services, logger },
+  };
   try {
     return await services.workspaces.use('transcript', (workspace) => turnIn(workspace, turn));
   } catch (error) {
     signal.throwIfAborted();
     logger.warn({ err: error }, 'a turn of a transcript failed');
-    return again('the transcript could not be made', attempt);
+    return again('the transcript could not be made', turn.attempt);
   }
 }
 
@@ -106,7 +116,8 @@ async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
   if (part === undefined) return write(workspace, recording, turn);
   const path = join(workspace, 'part.wav');
   if (!(await retryUntilUp(() => writePart(path, part, audio, signal, storage)))) return gone();
-  const asked = { path, seconds: part.seconds, language: audio.language };
+  const { language, task, prompt, temperature, words } = audio;
+  const asked = { path, seconds: part.seconds, language, task, prompt, temperature, words };
   const startedAt = performance.now();
   const answer = await ask(transcriber, asked, signal, services);
   const exchange = { httpStatus: answer.httpStatus, latencyMs: Math.round(performance.now() - startedAt) };

@@ -1,4 +1,5 @@
 /** Probes the video and plans the outputs. */
+import { type FormatName, isAudioFormat } from 'soundpost-contract/formats';
 import type { InputFile } from 'soundpost-contract/job';
 import { type NamedOutput, outputsOf } from 'soundpost-contract/output-request';
 import { MediaFailure } from 'soundpost-media/failure';
@@ -6,6 +7,7 @@ import { type OutputPlan, planAny, planVoiceRendition } from 'soundpost-media/pl
 import { type Probe, probe } from 'soundpost-media/probe';
 import type { LocalSource } from 'soundpost-media/source-request';
 import { chooseTrack, offeredTracks } from 'soundpost-media/track-choice';
+import type { ExtractPayload } from '../../jobs/payloads.ts';
 import type { Step } from '../step.ts';
 
 interface PlannedOutput {
@@ -67,9 +69,17 @@ export const analyze: Step<LocalSource, AnalyzedVideo> = async (
     outputs: [planned(first), ...others.filter(({ name }) => !heardAs.has(name)).flatMap(plannedOrNot)],
     notMade,
     heardAs,
-    voicePlan: payload.options.voiceMessage === undefined ? null : planVoiceRendition(chosen(first), probed),
+    voicePlan: wantsVoice(payload, first) ? planVoiceRendition(chosen(first), probed) : null,
   };
 };
+
+/** The rendition is made of the first output, if that is audio. */
+function wantsVoice(
+  { options }: ExtractPayload,
+  first: NamedOutput,
+): first is Extract<NamedOutput, { format: FormatName }> {
+  return options.voiceMessage !== undefined && isAudioFormat(first.format);
+}
 
 /** A track is heard once: transcripts that differ in what is written alone share it. */
 function heardTogether(

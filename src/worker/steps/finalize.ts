@@ -51,31 +51,32 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
   // Counted from now, when all files exist: publishing waits while the storage is down.
   const expiresAt = new Date(redisNow() + services.limits.outputTtlSeconds * 1000).toISOString();
   const [outputFile, ...otherFiles] = published.map((stored) => stored(expiresAt));
-  if (outputFile === undefined || outputFile.format === 'waveform') throw new Error('no audio was made');
+  if (outputFile?.format === 'waveform') throw new Error('no audio was made');
   return {
     version: 1,
     inputFile: inputFileOf(extracted, sourceSeconds),
     warnings: warningsOf(extracted),
-    outputFile,
+    outputFile: outputFile ?? null,
     ...(otherFiles.length === 0 ? {} : { otherFiles }),
     ...(transcripts.length === 0 ? {} : { transcripts }),
-    voice:
-      voice === null || voiceFile === null
-        ? null
-        : {
-            storageKey: voiceFile.key,
-            fitsVoiceBubble: voice.fitsVoiceBubble,
-            seconds: voice.durationSeconds,
-            ...(voice.parts.length > 1
-              ? {
-                  parts: voice.parts.map(({ offset, sizeBytes, durationSeconds, fitsVoiceBubble }) => ({
-                    ...{ offset, size: sizeBytes, seconds: durationSeconds, fitsVoiceBubble },
-                  })),
-                }
-              : {}),
-          },
+    voice: voice && voiceFile && voiceOf(voice, voiceFile.key),
   };
 };
+
+function voiceOf(
+  { parts, ...voice }: NonNullable<Extraction['voice']>,
+  storageKey: string,
+): NonNullable<ExtractResult['voice']> {
+  const notes = parts.map(({ offset, sizeBytes, durationSeconds, fitsVoiceBubble }) => ({
+    ...{ offset, size: sizeBytes, seconds: durationSeconds, fitsVoiceBubble },
+  }));
+  return {
+    storageKey,
+    fitsVoiceBubble: voice.fitsVoiceBubble,
+    seconds: voice.durationSeconds,
+    ...(parts.length > 1 ? { parts: notes } : {}),
+  };
+}
 
 type MadeFile = Extraction['files'][number];
 
@@ -90,13 +91,19 @@ function storedFile(
 
 /** A transcript that was not made is reported like any other. */
 function transcriptAudio(
-  { name, subtitles, language }: TranscriptRequest,
+  { name, subtitles, language, task, prompt, temperature, words }: TranscriptRequest,
   extracted: ExtractedAudio,
   published: Pick<TranscriptAudio, 'storageKey' | 'filename'>,
 ): TranscriptAudio {
   const heardAs = extracted.heardAs.get(name);
   const heard = heardAs ?? name;
-  const about = { name, ...published, ...(heardAs && { heardAs }), subtitles, ...(language && { language }) };
+  // Only the transcription door makes jobs without audio (decisions F1).
+  const isAwaited = extracted.outputs.every(({ plan }) => plan.formatName === 'transcript');
+  const asked = {
+    ...{ subtitles, language, task, prompt, temperature, words },
+    ...(isAwaited && { isAwaited }),
+  };
+  const about = { name, ...published, ...(heardAs && { heardAs }), ...asked };
   const notMade = extracted.notMade.find((one) => one.name === heard)?.why;
   return notMade === undefined
     ? { ...about, timeline: timelineOf(fileOf(extracted, heard)) }

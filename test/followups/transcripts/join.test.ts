@@ -65,3 +65,20 @@ test('the language is the one that was asked for, else the one in which most was
   expect(transcriptOf({ ...SILENCE, heard }, 0, 'de').language).toBe('de');
   expect(transcriptOf({ ...SILENCE, heard: [part(null, '')] }, 0, undefined).language).toBeNull();
 });
+
+test('words are on the clock of the source too, and left out unless every part has them', () => {
+  const parts = [
+    { from: 0, to: 500 },
+    { from: 500, to: 800 },
+  ];
+  const first = { language: 'en', segments: [], words: [{ start: 0.1, end: 0.4, text: 'One' }] };
+  const second = { language: 'en', segments: [], words: [{ start: 0, end: 0.5, text: 'two' }] };
+  const spoken = (heard: Recording['heard']) =>
+    transcriptOf({ ...SILENCE, parts, heard }, 60, undefined).words;
+  expect(spoken([first, second])).toEqual([
+    { start: 60.1, end: 60.4, text: 'One' },
+    { start: 70, end: 70.5, text: 'two' },
+  ]);
+  expect(spoken([first, { language: 'en', segments: [] }])).toBeUndefined();
+  expect(spoken([])).toBeUndefined();
+});

@@ -8,7 +8,7 @@ import { JobDeliveries } from './deliveries.tsx';
 import { Details } from './details.tsx';
 import { Failure } from './failure.tsx';
 import { Progress } from './progress.tsx';
-import { Result } from './result.tsx';
+import { Files, Result } from './result.tsx';
 import { Send } from './send.tsx';
 import { useJob } from './use-job.ts';
 
@@ -48,12 +48,13 @@ export function JobView({ jobId }: { readonly jobId: string }) {
 
 function Parts({ job, isAway }: { readonly job: Job; readonly isAway: boolean }) {
   if (isUnfinished(job)) return <Progress job={job} isAway={isAway} />;
-  const { outputFile, error } = job;
+  const { outputFile, outputFiles, error } = job;
   return (
     <>
       {error === undefined ? null : <Failure job={job} error={error} />}
       {outputFile?.url === undefined ? null : <Result job={job} file={outputFile} url={outputFile.url} />}
       {outputFile !== null && outputFile.url === undefined ? <Erased /> : null}
+      {outputFile === null && outputFiles.length > 0 ? <Files files={outputFiles} /> : null}
       {outputFile?.url === undefined ? null : <Send job={job} />}
       <Details job={job} />
       <JobDeliveries job={job} />

@@ -35,15 +35,19 @@ export function Result({ job, file, url }: ResultProps) {
       <Transcript job={job} file={file} sound={sound} />
       <Warnings job={job} />
       <Facts id="facts" rows={factsOf(file)} />
-      {others.length === 0 ? null : (
-        <ul id="other-files" class="other-files" aria-label="Further files">
-          {others.map((other) => (
-            <OtherFile key={other.name} file={other} />
-          ))}
-        </ul>
-      )}
+      {others.length === 0 ? null : <Files files={others} />}
       <Actions job={job} file={file} url={url} />
     </section>
+  );
+}
+
+export function Files({ files }: { readonly files: readonly AnyOutputFile[] }) {
+  return (
+    <ul id="other-files" class="other-files" aria-label="Further files">
+      {files.map((file) => (
+        <OtherFile key={file.name} file={file} />
+      ))}
+    </ul>
   );
 }
 

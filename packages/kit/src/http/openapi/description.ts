@@ -52,6 +52,8 @@ export interface Operation<Code extends string> {
   readonly security: readonly Record<string, string[]>[];
   /** The common headers that every answer carries. */
   readonly answerHeaders: readonly string[];
+  /** Of an operation whose errors have another form. Default: the server's. */
+  readonly errors?: ErrorDocs<Code> | undefined;
 }
 
 /** A webhook that the server sends. */

@@ -58,7 +58,7 @@ export function assemble<Code extends string>(server: ServerDocs<Code>): OpenApi
 }
 
 function operationObject<Code extends string>(
-  { path, docs, security, answerHeaders }: Operation<Code>,
+  { path, docs, security, answerHeaders, errors }: Operation<Code>,
   { pathParameters, examples }: ServerDocs<Code>,
   responses: Responses<Code>,
 ): ZodOpenApiOperationObject {
@@ -84,7 +84,7 @@ function operationObject<Code extends string>(
     security: [...security],
     ...(Object.keys(requestParams).length > 0 ? { requestParams } : {}),
     ...(body ? { requestBody: { required: isRequired(body), content: contentOf(body, examples) } } : {}),
-    responses: responses.of(docs, security.length > 0, answerHeaders),
+    responses: responses.of(docs, security.length > 0, answerHeaders, errors),
   };
 }
 

@@ -6,7 +6,7 @@ import type {
   ZodOpenApiResponseObject,
   ZodOpenApiResponsesObject,
 } from 'zod-openapi';
-import type { AnswerDocs, Content, Examples, OperationDocs, ServerDocs } from './description.ts';
+import type { AnswerDocs, Content, ErrorDocs, Examples, OperationDocs, ServerDocs } from './description.ts';
 
 type Reference = oas31.ReferenceObject;
 
@@ -23,8 +23,9 @@ export class Responses<Code extends string> {
     { answers, errors }: OperationDocs<Code>,
     isKeyed: boolean,
     headers: readonly string[],
+    own?: ErrorDocs<Code>,
   ): ZodOpenApiResponsesObject {
-    const { catalogue } = this.#server.errors;
+    const { catalogue } = own ?? this.#server.errors;
     // In catalogue order, so that equal sets get equal names.
     const codes = (Object.keys(catalogue) as Code[]).filter((code) => errors.includes(code));
     const byStatus = Map.groupBy(codes, (code) => catalogue[code].httpStatus);
@@ -37,9 +38,9 @@ export class Responses<Code extends string> {
           const answer = answers[status];
           return [
             status,
-            isKeyed && answer === undefined
+            isKeyed && answer === undefined && own === undefined
               ? this.#refer(failures, headers)
-              : this.#describe(answer, failures, headers),
+              : this.#describe(answer, failures, headers, own),
           ];
         }),
     );
@@ -59,10 +60,11 @@ export class Responses<Code extends string> {
     answer: AnswerDocs<Code> | undefined,
     errors: readonly Code[],
     headers: readonly string[],
+    docs: ErrorDocs<Code> = this.#server.errors,
   ): ZodOpenApiResponseObject {
-    const { catalogue, waiting } = this.#server.errors;
+    const { catalogue, waiting } = docs;
     const codes = [...errors, ...(answer?.failures ?? [])];
-    const content = this.#content(answer, codes);
+    const content = this.#content(answer, codes, docs);
     const common = [...headers, ...(errors.some((code) => waiting.includes(code)) ? ['Retry-After'] : [])];
     return {
       description: [
@@ -76,8 +78,12 @@ export class Responses<Code extends string> {
     };
   }
 
-  #content(answer: AnswerDocs<Code> | undefined, codes: readonly Code[]): ZodOpenApiContentObject {
-    const { errors, examples } = this.#server;
+  #content(
+    answer: AnswerDocs<Code> | undefined,
+    codes: readonly Code[],
+    errors: ErrorDocs<Code>,
+  ): ZodOpenApiContentObject {
+    const { examples } = this.#server;
     const content = contentOf(answer?.content ?? {}, examples);
     if (codes.length === 0) {
       return content;
@@ -88,16 +94,9 @@ export class Responses<Code extends string> {
       ...content,
       'application/json': {
         schema: success instanceof z.ZodType ? z.union([success, failure]) : failure,
-        examples: { ...content['application/json']?.examples, ...this.#errorExamples(codes) },
+        examples: { ...content['application/json']?.examples, ...errorExamples(codes, errors) },
       },
     };
-  }
-
-  #errorExamples(codes: readonly Code[]): Examples {
-    const { catalogue, example } = this.#server.errors;
-    return Object.fromEntries(
-      codes.map((code) => [code, { summary: catalogue[code].remedy, value: example(code) }]),
-    );
   }
 
   #ownHeaders(answer: AnswerDocs<Code> | undefined): NonNullable<ZodOpenApiResponseObject['headers']> {
@@ -109,6 +108,15 @@ export class Responses<Code extends string> {
       ),
     );
   }
+}
+
+function errorExamples<Code extends string>(
+  codes: readonly Code[],
+  { catalogue, example }: ErrorDocs<Code>,
+): Examples {
+  return Object.fromEntries(
+    codes.map((code) => [code, { summary: catalogue[code].remedy, value: example(code) }]),
+  );
 }
 
 function referToHeader(name: string): [string, Reference] {
