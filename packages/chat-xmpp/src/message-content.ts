@@ -29,7 +29,7 @@ export function contextOf(stanza: Element): MessageContext {
         : {
             id,
             text: quote?.replace(/^> ?/gm, '').trimEnd() || undefined,
-            ...(to !== undefined && { authorJid: occupantOrPerson(to) }),
+            ...(to !== undefined && { authorJid: occupantOrPerson(to, stanza) }),
           },
     mentioned: mentionedIn(stanza),
     mentionsEveryOne: false,
@@ -60,14 +60,18 @@ function mentionedIn(stanza: Element): string[] {
     .filter(({ attrs }) => attrs.type === 'mention')
     .flatMap((reference) => {
       const uri = attribute(reference, 'uri') ?? '';
-      return uri.startsWith('xmpp:') ? [occupantOrPerson(uri.slice('xmpp:'.length))] : [];
+      return uri.startsWith('xmpp:') ? [occupantOrPerson(uri.slice('xmpp:'.length), stanza)] : [];
     });
 }
 
-/** In a room, people may be named by their room address with nickname. */
-function occupantOrPerson(jid: string): string {
-  const nick = resourceOf(jid);
-  return nick === '' ? bareOf(jid) : `${bareOf(jid)}/${nick}`;
+/**
+ * The room that a message comes from names people by its own address and their nickname. Behind
+ * other addresses stands a device.
+ */
+function occupantOrPerson(jid: string, { attrs: { type, from = '' } }: Element): string {
+  const [bare, nick] = [bareOf(jid), resourceOf(jid)];
+  const isOccupant = type === 'groupchat' && bare === bareOf(from) && nick !== '';
+  return isOccupant ? `${bare}/${nick}` : bare;
 }
 
 interface Range {
