@@ -5,13 +5,13 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 512,
-  lines: 73_200,
+  files: 526,
+  lines: 75_500,
   linesOfLargestPart: 15_730,
-  exportedTypeNames: 580,
+  exportedTypeNames: 589,
   linesOfLongestFunction: 85,
   longCommentLines: 0,
-  packages: 233,
+  packages: 256,
 };
 
 it('the house is no larger than it was', () => {
@@ -26,5 +26,5 @@ it('one job runs the files that docs/architecture.md lists, and loads no more th
   const { loaded, ran } = await walkOfJob(projectFolder);
   expect(ran.map(({ file }) => file).sort()).toEqual(walkOfPage().sort());
   expect(ran.length).toBeLessThanOrEqual(132);
-  expect(loaded.length).toBeLessThanOrEqual(301);
+  expect(loaded.length).toBeLessThanOrEqual(309);
 });

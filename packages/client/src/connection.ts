@@ -54,7 +54,8 @@ export class Connection {
   /** A file or stream, whose body the caller reads. Throws SoundpostError. */
   response(path: string, sending: Sending = {}): Promise<Response> {
     return this.#ask(path, sending, async (response) => {
-      // A job that has failed or is not ready answers 200 or 202 with an error, and a file may be JSON.
+      // A job that has failed or is not ready answers 200 or 202 with an error, and a file may be
+      // JSON.
       const isFile = !isJson(response) || response.headers.has('content-disposition');
       if (!isFile) await dataOf(response.clone());
       return response;
@@ -123,7 +124,9 @@ export class Connection {
 
 type Envelope = { success: true; data: unknown } | { success: false; error: ErrorBody };
 
-/** Throws the error of the envelope, UNEXPECTED_ANSWER without one, or what reading the body threw. */
+/**
+ * Throws the error of the envelope, UNEXPECTED_ANSWER without one, or what reading the body threw.
+ */
 async function dataOf(response: Response): Promise<unknown> {
   const body = await envelopeOf(response);
   if (body === undefined) throw unexpected(response);

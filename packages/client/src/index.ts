@@ -1,4 +1,6 @@
-/** The package soundpost-client. Needs only fetch and WebCrypto: Node 20.3 or newer, and browsers. */
+/**
+ * The package soundpost-client. Needs only fetch and WebCrypto: Node 20.3 or newer, and browsers.
+ */
 // biome-ignore-all lint/performance/noBarrelFile: the package's entry, imported by no code of ours
 export type { WebhookEvent } from 'soundpost-contract/webhook-events';
 export {

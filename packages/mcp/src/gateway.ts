@@ -1,4 +1,6 @@
-/** The chats of one instance, asked of the messaging gateway (messaging-gateway.md "Find chats"). */
+/**
+ * The chats of one instance, asked of the messaging gateway (messaging-gateway.md "Find chats").
+ */
 import { jsonOf } from 'soundpost-base/json';
 import { z } from 'zod';
 import { ToolFailure } from './tool-answer.ts';

@@ -1,4 +1,6 @@
-/** The interface of OpenAI's clients: audio or video in, text out, in one request (decisions F1). */
+/**
+ * The interface of OpenAI's clients: audio or video in, text out, in one request (decisions F1).
+ */
 import { createHash } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { ServiceError } from 'soundpost-contract/errors';
