@@ -22,7 +22,15 @@ export default defineConfig({
   outDir: '../site',
   cacheDir: '../.cache/vitepress',
   head: [['link', { rel: 'icon', href: 'data:,' }]],
-  markdown: { anchor: { slugify: slug }, config: withLinks(files) },
+  markdown: {
+    anchor: { slugify: slug },
+    config(md) {
+      withLinks(files)(md);
+      // Braces of other tools' expressions, such as n8n's, are no expressions of Vue's.
+      const inline = md.renderer.rules.code_inline;
+      md.renderer.rules.code_inline = (...given) => inline?.(...given).replace('<code', '<code v-pre') ?? '';
+    },
+  },
   themeConfig: {
     nav: nav(),
     sidebar: sidebar(),

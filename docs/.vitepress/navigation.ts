@@ -51,6 +51,7 @@ const sections: readonly Section[] = [
       'packages/client/README.md',
       'packages/media/README.md',
       'packages/mcp/README.md',
+      'packages/n8n-nodes-soundpost/README.md',
       'docs/inputs.md',
       'docs/timeline.md',
       'docs/webhooks.md',

@@ -56,8 +56,7 @@ async function main(): Promise<void> {
     process.stdout.write(USAGE);
     return;
   }
-  // biome-ignore lint/style/noProcessEnv: a program of its own, which is installed without the
-  // service
+  // biome-ignore lint/style/noProcessEnv: a program of its own, installed without the service
   const { apiKey, ...settings } = Environment.parse(process.env);
   // Loaded now: a wrong setting is told at once.
   if (values.http) {
