@@ -91,9 +91,13 @@ export async function askFfprobe(
   return { ...further, isLate: isHeard(further.answer) };
 }
 
+/** Without samples, the channels are what the container says: FLV has stereo for any AAC. */
 function isHeard({ streams }: FfprobeAnswer): boolean {
   const sounds = streams.filter(({ codec_type }) => codec_type === 'audio');
-  return sounds.length > 0 && sounds.every(({ channels = 0 }) => channels > 0);
+  return (
+    sounds.length > 0 &&
+    sounds.every(({ channels = 0, sample_fmt }) => channels > 0 && sample_fmt !== undefined)
+  );
 }
 
 /** Packets that are looked at for a picture before the sound. */
