@@ -9,8 +9,8 @@ import { makeSubjects, routeRequests } from './route-requests.ts';
 
 const clip = useClips('tone.mp4');
 const service = useService();
-/** Probes of Redis and its clock, and the worker's beats and looks. */
-const background = /^(exists|time|set|ping) |sp:written|sp:workers|:active/;
+/** Probes of Redis and its clock, the worker's beats and looks, and its count of what waits. */
+const background = /^(exists|time|set|ping) |sp:written|sp:workers|:active|^evalsha \{soundpost\}:extract:$/;
 
 it('A6. each route waits for Redis once', async () => {
   const subjects = await makeSubjects(service(), clip('tone.mp4'));
