@@ -128,7 +128,9 @@ describe('addresses', () => {
   it('one that the service refuses has its reason, and holds up no other', async () => {
     await page.getByRole('button', { name: 'Extract the audio' }).click();
     await heading('3 sources: 2 completed, 1 failed').waitFor();
-    await row('http://10.0.0.1/private.mp4').getByText(/^The address is not allowed: /).waitFor();
+    await row('http://10.0.0.1/private.mp4')
+      .getByText(/^The address is not allowed: /)
+      .waitFor();
     await page.getByRole('button', { name: 'Start another' }).click();
   });
 
