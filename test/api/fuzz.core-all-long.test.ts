@@ -131,7 +131,20 @@ function checkEnvelope({ path, method }: FuzzedRequest, status: number, type: st
     return;
   }
   expect(type).toMatch(/^application\/json/);
+  expect(text).not.toMatch(/node_modules|\/tmp\/|\bat .*\.ts:\d+/);
   const envelope: Json = JSON.parse(text);
+  if (/\/v1\/(audio\/|models)/.test(path)) {
+    // As OpenAI's clients read it.
+    const param = envelope.error?.param === null ? null : expect.any(String);
+    const error = {
+      message: expect.stringMatching(/\S/),
+      type: expect.any(String),
+      param,
+      code: expect.any(String),
+    };
+    if (status >= 300) expect(envelope).toEqual({ error });
+    return;
+  }
   if (envelope.success === true) {
     expect(envelope).toEqual({
       success: true,
@@ -148,7 +161,6 @@ function checkEnvelope({ path, method }: FuzzedRequest, status: number, type: st
   });
   expect(ErrorCode.safeParse(error.code).success).toBe(true);
   expect(['string', 'undefined']).toContain(typeof details);
-  expect(text).not.toMatch(/node_modules|\/tmp\/|\bat .*\.ts:\d+/);
 }
 
 describe('Fuzzing', () => {

@@ -145,7 +145,7 @@ describe('A2. A probe', () => {
     const sent = await service().call('POST', `/v1/jobs/${job.jobId}/voice-message`, { json: voiceMessage });
     expect([sent.status, sent.body.error]).toEqual([
       400,
-      { code: 'INVALID_REQUEST', message: 'this job is a probe, which has no file to send' },
+      { code: 'INVALID_REQUEST', message: 'this job has made no audio to send' },
     ]);
   });
 

@@ -234,7 +234,10 @@ class Fuzzer {
       return json.map((made) => ({ headers, body: { kind: 'text', text: made } }));
     }
     if (type === 'multipart/form-data') {
-      const properties = Object.entries<Json>(this.#resolve(media.schema).properties ?? {});
+      const { anyOf = [media.schema] } = this.#resolve(media.schema);
+      // Of a form that has several, the fields of all.
+      const forms: Json[] = anyOf.map((form: Json) => this.#resolve(form).properties ?? {});
+      const properties = Object.entries<Json>(Object.assign({}, ...forms));
       const part = (name: string, schema: Json): fc.Arbitrary<FuzzedPart> =>
         fc.record({
           name: often(9, fc.constant(name), text),
