@@ -15,8 +15,7 @@ const REFUSED = -32_000;
 
 /**
  * Serves `/mcp`. A request without `Authorization: Bearer` or `X-API-Key` gets 401, one whose Host
- * or
- * Origin is not allowed 403: a web page that has its name lead here (DNS rebinding) reaches no
+ * or Origin is not allowed 403: a web page that has its name lead here (DNS rebinding) reaches no
  * tool.
  * @param allowedHosts names in Host and Origin, without port, besides those of loopback
  */
