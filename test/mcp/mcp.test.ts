@@ -12,7 +12,12 @@ import { fetch } from 'soundpost-testing/http';
 import { startProcess } from 'soundpost-testing/service';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Json, TestService, useClips } from '../api/api-fixture.ts';
-import { startTranscriber, type TranscriberStub } from '../followups/transcripts/transcriber-stub.ts';
+import {
+  hear,
+  sendJson,
+  startTranscriber,
+  type TranscriberStub,
+} from '../followups/transcripts/transcriber-stub.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const PROGRAM = [process.execPath, join(ROOT, 'packages/mcp/src/main.ts')];
@@ -148,6 +153,21 @@ describe('The tools', () => {
     const { instance, chats } = await call(client, 'list_chats', {});
     const [chat] = chats;
     expect([instance, chat.number, chat.isGroup]).toEqual(['office', `${ADA}@people.loopback`, false]);
+  });
+
+  it('fail where the voice message or the transcript does, though the job has completed', async () => {
+    const client = await connect(mcp);
+    const { jobId } = await call(client, 'extract', await video());
+    const nobody = { jobId, instance: 'office', number: '12025559999' };
+    expect(await failure(client, 'send_voice_message', nobody)).toMatch(
+      /^unknown_recipient: .*not sent.*again: true/,
+    );
+    expect((await call(client, 'status', { jobId })).voiceMessage.status).toBe('failed');
+    transcriber.answer = (response) => sendJson(response, 400, { error: { message: 'no words for this' } });
+    expect(await failure(client, 'transcribe', await video())).toMatch(
+      /^TRANSCRIPT_FAILED: .*Call transcribe/,
+    );
+    transcriber.answer = hear;
   });
 
   it('answer the id of a job that takes longer, and what to do', async () => {

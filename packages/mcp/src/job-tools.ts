@@ -160,7 +160,7 @@ function extractTools(server: McpServer, tools: JobTools): void {
 }
 
 function sendTool(server: McpServer, tools: JobTools): void {
-  const { instance, number, delay, split, trimSilence } = VoiceMessageRequest.shape;
+  const { instance, number, delay } = VoiceMessageRequest.shape;
   server.registerTool(
     'send_voice_message',
     {
@@ -169,7 +169,7 @@ function sendTool(server: McpServer, tools: JobTools): void {
         'Sends the audio of a completed job into a chat as a voice message. It reaches a person and cannot be undone. The same call within 24 hours sends nothing new, unless again is true.',
       inputSchema: {
         ...job,
-        ...{ instance, number, delay, split, trimSilence },
+        ...{ instance, number, delay },
         again: z.boolean().default(false).describe('Send once more what was sent before. Default false'),
       },
       outputSchema: JobAnswer,
@@ -192,7 +192,7 @@ class JobTools {
   async run(request: Request, call: Call): Promise<JobAnswer> {
     using time = this.#time(call, 'Soundpost has not accepted the job yet. Call the tool again.');
     const { jobId } = await this.#client.extract(request, { signal: time.signal });
-    return await this.#followed(acceptedJob(jobId), time.signal, call);
+    return succeeded(await this.#followed(acceptedJob(jobId), time.signal, call));
   }
 
   async status(jobId: string, waitMs: number, call: Call): Promise<JobAnswer> {
@@ -225,7 +225,7 @@ class JobTools {
     const sending = { signal: time.signal, idempotencyKey };
     const { voiceMessage } = await this.#client.sendVoiceMessage(jobId, request, sending);
     const known = { ...acceptedJob(jobId), status: 'completed', progress: 100, voiceMessage } as const;
-    return await this.#followed(known, time.signal, call);
+    return succeeded(await this.#followed(known, time.signal, call));
   }
 
   #time({ signal }: Call, late: string): Deadline {
@@ -241,6 +241,16 @@ class JobTools {
     });
     return answerOf(this.#client, reached);
   }
+}
+
+/** @throws ToolFailure if what the tool was asked for has failed, though the job has completed */
+function succeeded(answer: JobAnswer): JobAnswer {
+  const { jobId, transcript, voiceMessage } = answer;
+  const failed =
+    transcript?.status === 'failed' || ['failed', 'unknown'].includes(voiceMessage?.status ?? '');
+  if (!failed) return answer;
+  const why = voiceMessage?.error ?? transcript?.error ?? 'Soundpost says no reason.';
+  throw new ToolFailure(`${why} Job ${jobId}. ${answer.next}`);
 }
 
 /** Tells a caller who asked for it how far the job is, in percent that only go up. */

@@ -200,6 +200,15 @@ function nextOf(job: KnownJob): string {
     return `The audio is ready, the transcript is not. ${again}`;
   }
   if (isUnderway(voiceMessage?.status)) return `The voice message is not sent yet. ${again}`;
+  if (voiceMessage?.status === 'failed') {
+    return 'The voice message was not sent. Call send_voice_message with again: true to try once more.';
+  }
+  if (voiceMessage?.status === 'unknown') {
+    return 'Nobody knows whether the voice message arrived. Ask before you send it again.';
+  }
+  if (transcripts.some((transcript) => transcript.status === 'failed')) {
+    return 'The transcript failed, and the audio is ready. Call transcribe to try once more.';
+  }
   return job.outputFiles.length === 0
     ? 'The job is done.'
     : 'The job is done. The url of a file downloads it.';

@@ -191,7 +191,7 @@ const options: INodeProperties = {
   type: 'collection',
   placeholder: 'Add option',
   default: {},
-  displayOptions: forJobs('extract', 'transcribe'),
+  displayOptions: forJobs(...MAKING),
   options: [
     {
       displayName: 'Bitrate',
@@ -226,6 +226,7 @@ const options: INodeProperties = {
       type: 'number',
       default: 0,
       description: 'Where the output ends in the source',
+      displayOptions: { show: { '/operation': ['extract', 'transcribe'] } },
     },
     {
       displayName: 'File Name',
@@ -233,6 +234,7 @@ const options: INodeProperties = {
       type: 'string',
       default: '',
       description: 'Without extension',
+      displayOptions: { show: { '/operation': ['extract', 'transcribe'] } },
     },
     {
       displayName: 'Headers',
@@ -279,6 +281,7 @@ const options: INodeProperties = {
       type: 'number',
       default: 0,
       description: 'Where the output begins in the source',
+      displayOptions: { show: { '/operation': ['extract', 'transcribe'] } },
     },
     {
       displayName: 'Track',
@@ -286,6 +289,7 @@ const options: INodeProperties = {
       type: 'string',
       default: '',
       description: 'Index among the audio tracks from 0, a language such as en, or mix',
+      displayOptions: { show: { '/operation': ['extract', 'transcribe'] } },
     },
     {
       displayName: 'Webhook URL',
@@ -382,13 +386,6 @@ const voiceMessage: INodeProperties[] = [
     required: true,
     placeholder: '+12025550123',
     description: 'Number with country code, or the address of a chat',
-  },
-  {
-    displayName: 'Split Long Audio',
-    name: 'split',
-    type: 'boolean',
-    default: false,
-    description: 'Whether audio too long for one voice bubble becomes several, cut in pauses',
   },
 ].map((property) => ({
   ...property,

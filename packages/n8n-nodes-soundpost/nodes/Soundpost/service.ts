@@ -5,69 +5,84 @@ import type {
   IHookFunctions,
   IHttpRequestOptions,
   IWebhookFunctions,
-  JsonObject,
 } from 'n8n-workflow';
 import { NodeApiError, sleep } from 'n8n-workflow';
 
 export type Functions = IExecuteFunctions | IHookFunctions | IWebhookFunctions;
 
+interface Failure {
+  code: string;
+  message: string;
+  details?: string;
+}
+
 export interface Job extends IDataObject {
   jobId: string;
   status: 'queued' | 'processing' | 'completed' | 'failed';
-  error?: { code: string; message: string; details?: string };
+  error?: Failure;
+  outputFiles?: { name: string; filename: string; url?: string }[];
+  transcripts?: { name: string; status: string; error?: Failure | null }[];
 }
 
 const FIRST_PAUSE_MS = 2000;
 const LONGEST_PAUSE_MS = 10_000;
 
-/** The whole answer. @throws NodeApiError in the service's own words */
-export async function ask(
-  functions: Functions,
-  options: Omit<IHttpRequestOptions, 'baseURL'>,
-  itemIndex = 0,
-): Promise<{ body: unknown; headers: Record<string, string>; statusCode: number }> {
-  const { url } = await functions.getCredentials('soundpostApi', itemIndex);
-  try {
-    return await functions.helpers.httpRequestWithAuthentication.call(functions, 'soundpostApi', {
-      ...options,
-      baseURL: String(url).replace(/\/+$/, ''),
-      returnFullResponse: true,
-    });
-  } catch (error) {
-    throw new NodeApiError(functions.getNode(), error as JsonObject, { itemIndex, ...told(error) });
-  }
-}
-
-/** The `data` of the answer. */
+/**
+ * The `data` of an answer.
+ * @throws NodeApiError in the service's own words: n8n's sentences for a status know neither what is
+ * wrong nor what helps
+ */
 export async function data<Data extends IDataObject = IDataObject>(
   functions: Functions,
   options: Omit<IHttpRequestOptions, 'baseURL'>,
   itemIndex = 0,
 ): Promise<Data> {
-  const { body } = await ask(functions, { json: true, ...options }, itemIndex);
-  return (body as { data: Data }).data;
-}
-
-/** The service says what is wrong and what helps: n8n's own sentences know neither. */
-function told(error: unknown): { message?: string; description?: string } {
-  const { response, context } = error as {
-    response?: { data?: unknown; body?: unknown };
-    context?: { data?: unknown };
+  const { url } = await functions.getCredentials('soundpostApi', itemIndex);
+  const request: IHttpRequestOptions = {
+    ...{ json: true, disableFollowRedirect: true, ...options },
+    baseURL: String(url).replace(/\/+$/, ''),
+    returnFullResponse: true,
+    ignoreHttpStatusErrors: true,
   };
-  const body = (response?.data ?? response?.body ?? context?.data) as { error?: Job['error'] } | undefined;
-  return body?.error === undefined ? {} : said(body.error);
+  const call = functions.helpers.httpRequestWithAuthentication;
+  const answer = await call.call(functions, 'soundpostApi', request);
+  const body: unknown = typeof answer.body === 'string' ? parsed(answer.body) : answer.body;
+  return dataOf<Data>(functions, body, answer.statusCode, itemIndex);
 }
 
-function said({ code, message, details }: NonNullable<Job['error']>): {
-  message: string;
-  description?: string;
-} {
+/** @throws NodeApiError for an error of the service, or a body that is not its */
+export function dataOf<Data>(functions: Functions, body: unknown, status: number, itemIndex: number): Data {
+  const envelope = body as { success?: boolean; data?: Data; error?: Failure } | undefined;
+  if (envelope?.success === true && envelope.data !== undefined) return envelope.data;
+  const message = `The address answered ${status} without an envelope. Check Service URL in the credentials.`;
+  const words = envelope?.error ? said(envelope.error) : { message };
+  throw failure(functions, words, itemIndex, String(status));
+}
+
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+interface Words {
+  readonly message: string;
+  readonly description?: string;
+}
+
+function failure(functions: Functions, words: Words, itemIndex: number, httpCode?: string): NodeApiError {
+  return new NodeApiError(functions.getNode(), { message: words.message }, { itemIndex, httpCode, ...words });
+}
+
+function said({ code, message, details }: Failure): Words {
   return { message: `${code}: ${message}`, ...(details === undefined ? {} : { description: details }) };
 }
 
 /**
  * The ended job.
- * @throws NodeApiError for a job that failed, or has not ended after `minutes`
+ * @throws NodeApiError for a job or transcript that failed, or has not ended after `minutes`
  */
 export async function ended(
   functions: IExecuteFunctions,
@@ -84,18 +99,20 @@ export async function ended(
     );
     if (job.status === 'failed') {
       const error = job.error ?? { code: 'INTERNAL_ERROR', message: `the job ${jobId} failed` };
-      throw new NodeApiError(functions.getNode(), { ...error }, { itemIndex, ...said(error) });
+      throw failure(functions, said(error), itemIndex);
     }
-    if (job.status === 'completed' && !areTranscriptsPending(job)) return job;
+    const { transcripts = [] } = job;
+    const failed = transcripts.find(({ status }) => status === 'failed')?.error;
+    if (failed) {
+      throw failure(functions, said(failed), itemIndex);
+    }
+    const isPending = transcripts.some(({ status }) => status === 'pending');
+    if (job.status === 'completed' && !isPending) return job;
     if (Date.now() + pauseMs > until) {
       const message = `The job ${jobId} has not ended after ${minutes} minutes`;
       const description = 'It goes on. Ask for it with Job: Get, or set Wait at Most higher.';
-      throw new NodeApiError(functions.getNode(), { message }, { itemIndex, message, description });
+      throw failure(functions, { message, description }, itemIndex);
     }
     await sleep(pauseMs);
   }
-}
-
-function areTranscriptsPending({ transcripts }: Job): boolean {
-  return Array.isArray(transcripts) && transcripts.some((each) => (each as IDataObject).status === 'pending');
 }
