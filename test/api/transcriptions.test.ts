@@ -1,6 +1,6 @@
 /** F1: transcription as OpenAI's own client asks for it, `openai` from npm as it is. */
 import { createReadStream } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import OpenAI from 'openai';
 import { fetch } from 'soundpost-testing/http';
 import { until } from 'soundpost-testing/until';
@@ -194,8 +194,11 @@ describe('F1. The package openai understands', () => {
       [Buffer.concat([await readFile(clip('tone.mp4')), Buffer.alloc(MAX_BYTES)])],
       'a.mp4',
     );
+    const kept = () => readdir(service.dataDir, { recursive: true });
+    const before = await kept();
     const error = await errorOf(transcribe({ file: large }));
     expect(error).toMatchObject({ status: 413, code: 'payload_too_large' });
+    expect((await kept()).filter((name) => !before.includes(name))).toEqual([]);
   });
 
   it('a file without sound, and one that is none', async () => {
@@ -270,14 +273,24 @@ describe('F1. An answer that comes late', () => {
       await gate.promise;
       sendJson(response, 400, {});
     };
+    const heardBefore = transcriber.asked.length;
+    const bytes = await readFile(clip('tone.mp4'));
     const answer = await fetch(`${service.url}/v1/audio/transcriptions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${service.key}` },
-      body: await form({}, await readFile(clip('tone.mp4'))),
+      body: await form({}, bytes),
     });
     expect(answer.status).toBe(200);
     gate.resolve();
     await expect(answer.text()).rejects.toThrow();
+    // The package for Python takes it for a lost connection, and repeats the request.
+    const again = await post({}, bytes);
+    expect([again.status, again.headers['x-should-retry'], again.body.error.code]).toEqual([
+      ...[500, 'false', 'transcript_failed'],
+    ]);
+    expect(transcriber.asked.length - heardBefore).toBe(1);
+    transcriber.answer = hear;
+    expect((await post({}, bytes)).status).toBe(200);
   });
 });
 
@@ -351,6 +364,25 @@ describe('F1. A caller that leaves', () => {
     letGo();
     expect(await stayer.json()).toEqual({ text: expect.stringMatching(/^Part/) });
     expect(heard()).toBe(2);
+  });
+
+  it('and an equal one at the same time are one job', async () => {
+    const { heard, letGo } = held();
+    const key = await service.newKey();
+    const asked = Array.from({ length: 4 }, () => transcribe({}, client(key)));
+    await until('the transcriber is asked', () => heard() === 1);
+    letGo();
+    expect(new Set((await Promise.all(asked)).map(({ text }) => text)).size).toBe(1);
+    expect((await service.call('GET', '/v1/jobs', { key })).body.data.jobs).toHaveLength(1);
+  });
+
+  it('is heard anew after its job was erased', async () => {
+    const key = await service.newKey();
+    await transcribe({}, client(key));
+    const { jobId } = await newestJob(key);
+    await service.call('DELETE', `/v1/jobs/${jobId}`, { key });
+    expect(await transcribe({}, client(key))).toEqual({ text: expect.stringMatching(/^Part/) });
+    expect((await newestJob(key)).jobId).not.toBe(jobId);
   });
 
   it('cancels a job that is still fetched', async () => {

@@ -414,8 +414,16 @@ export const apiFaults: readonly Fault[] = [
     name: 'transcription-cancelled-although-waited-for',
     promise: 'decisions F1: a caller that leaves cancels, unless another request joined',
     in: 'cancelLater',
-    search: 'if ((await redis.get(key)) !== null) return;',
+    search: 'if ((await redis.get(key)) === jobId) return;',
     replace: '',
+    tests: ['test/api/transcriptions.test.ts'],
+  },
+  {
+    name: 'equal-transcriptions-do-not-wait',
+    promise: 'api.md: the same file with the same fields joins the job that runs',
+    in: 'oneByOne',
+    search: 'while (!isTaken) {',
+    replace: 'while (false) {',
     tests: ['test/api/transcriptions.test.ts'],
   },
   {

@@ -54,8 +54,8 @@ export const clientFaults: readonly Fault[] = [
     name: 'mcp-tool-waits-for-ever',
     promise: 'mcp README: a tool waits up to 50 seconds for its job',
     in: 'JobTools.run',
-    search: 'return await this.#followed(acceptedJob(jobId), time.signal, call);',
-    replace: 'return await this.#followed(acceptedJob(jobId), call.signal, call);',
+    search: 'return succeeded(await this.#followed(acceptedJob(jobId), time.signal, call));',
+    replace: 'return succeeded(await this.#followed(acceptedJob(jobId), call.signal, call));',
     tests: ['test/mcp/mcp.test.ts'],
   },
   {

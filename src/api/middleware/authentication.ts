@@ -88,7 +88,7 @@ export async function admit(
 }
 
 /** RFC 6750, 2.1. */
-function bearerToken(request: Request): string | undefined {
+export function bearerToken(request: Request): string | undefined {
   return /^Bearer +(\S+)$/i.exec(request.get('authorization') ?? '')?.[1];
 }
 

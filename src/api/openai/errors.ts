@@ -30,7 +30,7 @@ function typeOf(status: number): string {
 }
 
 /** Whether the same request may succeed within a minute. A job has been retried before it fails. */
-function isRetryable({ code, retryAfterSeconds = 0 }: ServiceError): boolean {
+export function isRetryable({ code, retryAfterSeconds = 0 }: ServiceError): boolean {
   const { httpStatus, retryable } = errorCatalogue[code];
   return retryable && httpStatus !== 200 && retryAfterSeconds <= LONGEST_RETRY_AFTER_SECONDS;
 }

@@ -5,8 +5,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ErrorBody, ErrorCode, ServiceError } from 'soundpost-contract/errors';
 import { hashOf } from 'soundpost-kit/http/idempotency';
+import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
+import { RedisLease } from 'soundpost-kit/redis/lease';
+import { readText, withEdition } from 'soundpost-kit/redis/record';
+import type { z } from 'zod';
 import { readTranscripts } from '../../followups/state/transcripts.ts';
 import { findJob } from '../job-answer.ts';
 import type { ApiServices } from '../route.ts';
@@ -17,6 +22,13 @@ import { pace } from './patience.ts';
 /** Beats for which an arriving file delays the cancelling, 30 minutes. */
 const MOST_BEATS = 120;
 
+/** More than a submission takes. A process that dies in one holds its repetition up for so long. */
+const SUBMITTED_WITHIN_MS = 10_000;
+const LOOK_MS = 50;
+
+const keyOfSame = (tenant: string, same: string): string => ownKey('transcription', tenant, hashOf(same));
+const failureKey = (tenant: string, same: string): string =>
+  ownKey('transcription-failure', tenant, hashOf(same));
 const arrivingKey = (tenant: string): string => ownKey('transcription-arriving', tenant);
 
 /** A request of the tenant arrives: what it may join is not cancelled meanwhile. */
@@ -58,17 +70,22 @@ export async function joinOrSubmit(
   submit: (seed: string) => Promise<unknown>,
 ): Promise<Waiting> {
   const { redis, logger } = services;
-  const key = ownKey('transcription', tenant, hashOf(same));
+  const key = keyOfSame(tenant, same);
   const hold = (): Promise<number> => redis.pexpire(key, pace.rejoinMs + 2 * pace.beatMs);
-  const known = await redis.get(key);
-  const isJoined = known !== null && (await hold()) === 1 && (await isOfUse(services, known));
-  const seed = randomUUID();
-  const jobId = isJoined ? known : idFor('job', seed, 0);
-  if (!isJoined) {
+  const { jobId, isJoined } = await oneByOne(redis, key, async () => {
+    const failure = await redis.getdel(failureKey(tenant, same));
+    if (failure !== null) throw errorOf(readText(LateFailure, failure));
+    const known = await redis.get(key);
+    if (known !== null && (await hold()) === 1 && (await isOfUse(services, known))) {
+      return { jobId: known, isJoined: true };
+    }
+    const seed = randomUUID();
+    const own = idFor('job', seed, 0);
     // First: a repetition after a crash finds the job.
-    await redis.set(key, jobId, 'PX', pace.rejoinMs + 2 * pace.beatMs);
+    await redis.set(key, own, 'PX', pace.rejoinMs + 2 * pace.beatMs);
     await submit(seed);
-  }
+    return { jobId: own, isJoined: false };
+  });
   const holding = setInterval(() => void hold().catch(() => undefined), pace.beatMs);
   return {
     jobId,
@@ -83,10 +100,46 @@ export async function joinOrSubmit(
   };
 }
 
-/** Not of one that has failed: the caller wants another try. */
+/** Equal requests that arrive together submit one job. */
+async function oneByOne<Result>(redis: Redis, key: string, work: () => Promise<Result>): Promise<Result> {
+  const lease = new RedisLease(ownKey, key);
+  const asking = { leaseMs: SUBMITTED_WITHIN_MS, who: randomUUID() };
+  let { isTaken, holder } = await lease.take(redis, asking);
+  while (!isTaken) {
+    await sleep(LOOK_MS);
+    ({ isTaken, holder } = await lease.take(redis, asking));
+  }
+  try {
+    return await work();
+  } finally {
+    // It expires by itself.
+    await lease.release(redis, holder).catch(() => undefined);
+  }
+}
+
+const LateFailure = ErrorBody.extend({ code: ErrorCode });
+
+const errorOf = ({ code, message, details }: z.infer<typeof LateFailure>): ServiceError =>
+  new ServiceError(code, message, details === undefined ? {} : { details });
+
+/**
+ * A failure that breaks off an answer looks like a lost connection. The package for Python then
+ * sends the request again, and gets the failure itself.
+ */
+export async function keepFailure(
+  { redis }: ApiServices,
+  tenant: string,
+  same: string,
+  error: ServiceError,
+): Promise<void> {
+  const failure = JSON.stringify(withEdition(error.toBody()));
+  await redis.set(failureKey(tenant, same), failure, 'PX', pace.rejoinMs);
+}
+
+/** Not of one that has failed or was erased: the caller wants another try. */
 async function isOfUse(services: ApiServices, jobId: string): Promise<boolean> {
   const record = await findJob(services, jobId);
-  if (record === undefined || record.error !== null) return false;
+  if (record === undefined || record.erased || record.error !== null) return false;
   const transcripts = await readTranscripts(services.redis, record);
   return transcripts.every(({ state }) => state.status !== 'failed');
 }
@@ -107,12 +160,15 @@ async function cancelLater(
     await sleep(beatMs, undefined, { ref: false });
     if (changes.closing.aborted) return;
     leftMs -= beatMs;
-    if (beats < MOST_BEATS && (await redis.exists(arrivingKey(tenant))) === 1) {
+    // A Redis that is away for a moment is asked at the next beat.
+    const isArriving = beats < MOST_BEATS && (await redis.exists(arrivingKey(tenant)).catch(() => 1)) === 1;
+    if (isArriving) {
       leftMs = wholeMs;
-      await lapse();
+      await lapse().catch(() => undefined);
     }
   }
-  if ((await redis.get(key)) !== null) return;
+  // Another request may have found this job of no use, and hold the key for its own.
+  if ((await redis.get(key)) === jobId) return;
   const record = await findJob(services, jobId);
   const isPending =
     record?.status !== 'completed' ||

@@ -12,6 +12,7 @@ import { raiseMessageStatus, readVoice } from '../../followups/state/voice.ts';
 import { countWrongCredential } from '../../jobs/admission.ts';
 import { CHANGE_CHANNEL, notePartId, webhookId } from '../../jobs/names.ts';
 import { findJob } from '../job-answer.ts';
+import { bearerToken } from '../middleware/authentication.ts';
 import { readText } from '../request.ts';
 import type { Route, RouteContext } from '../route.ts';
 
@@ -44,7 +45,7 @@ export const hookRoutes: readonly Route[] = [
 async function gatewayEvent(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
   const { gatewayEventsSecret, gatewayEventsToken, gatewayKind } = services.settings;
-  const shown = request.get('authorization')?.match(/^Bearer +(\S+)$/i)?.[1] ?? request.query.token;
+  const shown = bearerToken(request) ?? request.query.token;
   const isByToken = typeof shown === 'string';
   if (isByToken && !(gatewayEventsToken !== undefined && isSameSecret(shown, gatewayEventsToken))) {
     await refuse(context, 'the token is not GATEWAY_EVENTS_TOKEN');

@@ -15,10 +15,10 @@ import { discardAfter } from '../intake.ts';
 import { acceptedJob, findJob } from '../job-answer.ts';
 import { jobStates } from '../job-states.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
-import { openAiErrors } from '../openai/errors.ts';
+import { isRetryable, openAiErrors } from '../openai/errors.ts';
 import { responseFormats, Transcription, VerboseTranscription } from '../openai/formats.ts';
 import { answerLate } from '../openai/patience.ts';
-import { joinOrSubmit, whileArriving } from '../openai/repetition.ts';
+import { joinOrSubmit, keepFailure, whileArriving } from '../openai/repetition.ts';
 import { parseRequest } from '../request.ts';
 import { keyOf, type Route, type RouteContext } from '../route.ts';
 import { submitJobs } from '../submission.ts';
@@ -162,7 +162,11 @@ async function hear(context: RouteContext, task: Task): Promise<void> {
   } catch (error) {
     const hasLeft = left.signal.aborted && !services.changes.closing.aborted;
     waiting[hasLeft ? 'leave' : 'end']();
-    if (!left.signal.aborted) throw error;
+    if (left.signal.aborted) return;
+    if (response.headersSent && error instanceof ServiceError && !isRetryable(error)) {
+      await keepFailure(services, tenant, same, error);
+    }
+    throw error;
   }
 }
 
@@ -283,5 +287,7 @@ async function endOf(context: RouteContext, jobId: string, left: AbortSignal): P
 }
 
 function failure({ code, message, details }: ReturnType<ServiceError['toBody']>): ServiceError {
-  return new ServiceError(code, message, details === undefined ? {} : { details });
+  // The job was tried again already: the client should not.
+  const final = code === 'INTERNAL_ERROR' ? 'TRANSCRIPT_FAILED' : code;
+  return new ServiceError(final, message, details === undefined ? {} : { details });
 }

@@ -51,6 +51,8 @@ type Turn = Tried<TranscriptOutcome>;
 
 /** Of a part, while a caller waits: with the default schedule over five minutes. */
 const AWAITED_ATTEMPTS = 3;
+/** Between them: a caller does not wait longer than for the whole schedule. */
+const LONGEST_AWAITED_PAUSE_SECONDS = 300;
 
 /** The recording, then the other transcripts that it is heard for. */
 export type Recorded = readonly [TranscriptAudio, ...TranscriptAudio[]];
@@ -121,7 +123,12 @@ async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
   const startedAt = performance.now();
   const answer = await ask(transcriber, asked, signal, services);
   const exchange = { httpStatus: answer.httpStatus, latencyMs: Math.round(performance.now() - startedAt) };
-  if (answer.kind !== 'heard') return { ...conclude(answer, attempt, services.logger), ...exchange };
+  if (answer.kind !== 'heard') {
+    const { retryAfterSeconds = 0 } = answer.kind === 'refused' ? {} : answer;
+    const isTooLate = audio.isAwaited === true && retryAfterSeconds > LONGEST_AWAITED_PAUSE_SECONDS;
+    const last = attempt.last || isTooLate;
+    return { ...conclude(answer, { ...attempt, last }, services.logger), ...exchange };
+  }
   recording = withHeard(recording, answer.heard);
   await keep(recording);
   return nextPart(recording) !== undefined
