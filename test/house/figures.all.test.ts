@@ -6,7 +6,7 @@ import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
   files: 526,
-  lines: 75_500,
+  lines: 75_600,
   linesOfLargestPart: 15_730,
   exportedTypeNames: 589,
   linesOfLongestFunction: 85,

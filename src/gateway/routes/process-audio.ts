@@ -55,7 +55,8 @@ async function handle(
     try {
       const { input, wanted } = await receive(request, converter, turn);
       const { format, transcribe, language } = wanted;
-      // The transcriber may take longer than a connection may be silent (packages/kit/src/http/listener.ts).
+      // The transcriber may take longer than a connection may be silent
+      // (packages/kit/src/http/listener.ts).
       response.setTimeout(0);
       const made = await converter.convert(input, format, turn);
       const duration = Math.max(1, Math.round(made.durationSeconds));
