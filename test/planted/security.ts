@@ -3,6 +3,14 @@ import type { Fault } from './fault.ts';
 
 export const securityFaults: readonly Fault[] = [
   {
+    name: 'worker-reads-a-secret-of-the-api',
+    promise: 'operations.md "Kubernetes": each process gets the secrets that it reads, and no others',
+    in: 'voices',
+    search: 'apiKey: config.GATEWAY_API_KEY ?? secrets.gatewayApiKey,',
+    replace: 'apiKey: config.ADMIN_KEY ?? secrets.gatewayApiKey,',
+    tests: ['test/process/secret-readers.test.ts'],
+  },
+  {
     name: 'tool-without-a-filter',
     promise: 'SECURITY.md "media files": a sandbox without most system calls',
     in: 'confined',

@@ -383,3 +383,23 @@ export const Environment = z.object({
     .default('info')
     .describe('Least severe records that are written'),
 });
+
+const ALL = ['api', 'gateway', 'worker'] as const;
+
+/**
+ * Variables that hold secrets, and the processes that read them: a worker reads files of strangers,
+ * so the chart and docker-compose.yml give a process no other; REDIS_URL, which all read, may hold a password too.
+ */
+export const secretReaders = {
+  SECRET_KEY: ALL,
+  BOOTSTRAP_API_KEY: ['api'],
+  ADMIN_KEY: ['api'],
+  GATEWAY_EVENTS_TOKEN: ['api'],
+  GATEWAY_API_KEY: ['gateway', 'worker'],
+  TRANSCRIBER_API_KEY: ['gateway', 'worker'],
+  METRICS_TOKEN: ALL,
+  S3_ACCESS_KEY_ID: ALL,
+  S3_SECRET_ACCESS_KEY: ALL,
+  OUTBOUND_PROXY: ALL,
+  OTEL_EXPORTER_OTLP_HEADERS: ALL,
+} as const satisfies Partial<Record<keyof typeof Environment.shape, readonly (typeof ALL)[number][]>>;
