@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
-import { Environment } from 'soundpost-kit/settings/environment';
+import { Environment, secretReaders } from 'soundpost-kit/settings/environment';
 import type { Json } from 'soundpost-testing/client';
 import { describe, expect, it } from 'vitest';
 import { isMap, isPair, isScalar, type Pair, parseDocument, visit } from 'yaml';
@@ -16,7 +16,7 @@ const validate = new Ajv({ allErrors: true, allowUnionTypes: true, strictTypes: 
 /** The schema's properties, without what takes any name: config, secret.values, labels. */
 function pathsOfSchema(schema: Json, path: string[] = []): string[] {
   if (schema.properties === undefined || schema.additionalProperties !== false) return [path.join('.')];
-  if (path.at(-1) === 'resources') return [path.join('.')];
+  if (['resources', 'affinity'].includes(path.at(-1) ?? '')) return [path.join('.')];
   return Object.entries(schema.properties).flatMap(([name, one]) => pathsOfSchema(one, [...path, name]));
 }
 
@@ -69,7 +69,7 @@ it('every value is explained in the line above it', () => {
 });
 
 it('the templates use every value, and none that there is not', () => {
-  const text = globSync('templates/*', { cwd: chartFolder })
+  const text = globSync('templates/**/*.{yaml,tpl,txt}', { cwd: chartFolder })
     .map((file) => readFileSync(join(chartFolder, file), 'utf8'))
     .join('\n');
   const used = new Set(
@@ -105,8 +105,9 @@ describe('the variables of the service', () => {
   it('each is a value of its own, one of config, or one of the Secret', { tags: 'helm' }, async () => {
     const rendered = await Promise.all(Object.values(valueSets).map(render));
     const set = new Set<string>();
-    for (const { kind, data, spec } of rendered.flat()) {
-      if (kind === 'ConfigMap') for (const name of Object.keys(data)) set.add(name);
+    for (const { kind, metadata, data, spec } of rendered.flat()) {
+      if (kind === 'ConfigMap' && !metadata.name.endsWith('-dashboard'))
+        for (const name of Object.keys(data)) set.add(name);
       for (const { name } of spec?.template?.spec?.containers?.[0].env ?? []) set.add(name);
     }
     const all = new Set([...config, ...secret, ...set, ...fixed]);
@@ -114,7 +115,10 @@ describe('the variables of the service', () => {
     expect([...all].toSorted()).toEqual(Object.keys(Environment.shape).toSorted());
   });
 
-  it('what is a password is none of config', () => {
+  it('what is a password is none of config, and each of the Secret is read by somebody', () => {
+    expect(secret.filter((name) => name !== 'REDIS_PASSWORD').toSorted()).toEqual(
+      Object.keys(secretReaders).toSorted(),
+    );
     const words = /KEY|SECRET|TOKEN|PASSWORD|HEADERS|PROXY/;
     const harmless = [
       'REDIS_KEY_FILE',
@@ -169,6 +173,13 @@ describe('refused by the schema', () => {
     ['gateway.ports', [70_000]],
     ['image.pullPolicy', 'always'],
     ['image.tag', 'latest@sha256'],
+    ['image.digest', 'sha256:1234'],
+    ['api.autoscaling.kind', 'keda'],
+    ['worker.extraEnv', [{ name: 'A-B', value: 'c' }]],
+    ['worker.extraEnvFrom', [{}]],
+    ['worker.affinity', { nodeAffinities: {} }],
+    ['worker.topologySpreadConstraints', [{ topologyKey: 'zone' }]],
+    ['httpRoute.requestTimeout', 0],
     ['podLabels', { team: 1 }],
     ['trustProxy', '1'],
     ['serviceAccount.annotations', { role: true }],
@@ -197,6 +208,8 @@ describe('refused with a reason', { tags: 'helm' }, () => {
       },
       'gateway.enabled=false',
     ],
+    [{ httpRoute: { enabled: true, host: 'a.example' } }, 'httpRoute.parentRefs'],
+    [{ api: { autoscaling: { kind: 'hpa', minReplicas: 11 } } }, 'api.autoscaling.minReplicas is more'],
     [{ storage: { kind: 's3' } }, 'storage.s3.url'],
     [{ worker: { autoscaling: { kind: 'hpa', minReplicas: 9, maxReplicas: 2 } } }, 'more than maxReplicas'],
     [{ secret: { ...values.secret, existingSecret: 'mine' } }, 'put them into secret.existingSecret'],

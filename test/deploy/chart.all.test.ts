@@ -1,15 +1,22 @@
 /** What the chart renders is what Kubernetes understands, and what the code does. No cluster is asked. */
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { metricTable } from 'soundpost-kit/observe/metrics/table';
-import { Environment } from 'soundpost-kit/settings/environment';
+import { Environment, secretReaders } from 'soundpost-kit/settings/environment';
 import { publicBlocks } from 'soundpost-outbound/address-table';
 import type { Json } from 'soundpost-testing/client';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { parse, stringify } from 'yaml';
 import { createProgram } from '../../src/cli/program.ts';
 import { type Config, loadConfig } from '../../src/process/config.ts';
 import { projectFolder } from '../docs/markdown.ts';
-import { chartFolder, type Manifest, namespace, render } from './chart.ts';
+import { run } from '../house/command.ts';
+import { chartFolder, helm, type Manifest, namespace, render, template } from './chart.ts';
 import { restrictedFaults } from './pod-security.ts';
 import { type KubernetesVersion, kubernetesVersions, schemaFaults, typeFaults } from './schemas.ts';
 import { valueSets } from './value-sets.ts';
@@ -30,26 +37,20 @@ const SECRETS: Readonly<Record<string, string>> = {
   REDIS_URL: 'redis://:secret@redis.example:6379',
 };
 
-/** What a process reads, of what the manifests know. */
+/** What a process reads, of what the manifests know; a name whose Secret is elsewhere is left out. */
 function environmentOf(manifest: Manifest, manifests: readonly Manifest[]): Record<string, string> {
-  const container = containerOf(manifest);
-  const [config, secret] = container.envFrom.map(({ configMapRef, secretRef }: Json) =>
-    manifests.find(({ kind, metadata }) =>
-      configMapRef
-        ? kind === 'ConfigMap' && metadata.name === configMapRef.name
-        : kind === 'Secret' && metadata.name === secretRef.name,
-    ),
-  );
-  const secrets = Object.entries<string>(secret?.data ?? {}).map(([name, value]) => [
-    name,
-    Buffer.from(value, 'base64').toString(),
-  ]);
-  const known: Record<string, string> = { ...config.data, ...Object.fromEntries(secrets) };
-  for (const { name, value } of container.env ?? [])
-    known[name] = (value ?? SECRETS[name]).replaceAll(
-      /\$\((\w+)\)/g,
-      (_: string, other: string) => known[other],
-    );
+  const { env = [], envFrom } = containerOf(manifest);
+  const named = (kind: string, name: string): Json =>
+    manifests.find((one) => one.kind === kind && one.metadata.name === name)?.data;
+  const known: Record<string, string> = {};
+  for (const { configMapRef } of envFrom) Object.assign(known, named('ConfigMap', configMapRef?.name));
+  for (const { name, value, valueFrom } of env) {
+    const { secretKeyRef } = valueFrom ?? {};
+    const sealed = named('Secret', secretKeyRef?.name)?.[secretKeyRef?.key];
+    const given = value ?? (sealed && Buffer.from(sealed, 'base64').toString()) ?? SECRETS[name];
+    if (given !== undefined)
+      known[name] = given.replaceAll(/\$\((\w+)\)/g, (_: string, other: string) => known[other]);
+  }
   return known;
 }
 
@@ -97,7 +98,7 @@ describe('the chart', { tags: 'helm' }, () => {
     });
 
     it('names Secrets, claims and Services that are made here, or are said to be there', () => {
-      const given = ['my-secret', 'my-redis', 'my-claim', 'soundpost-tls', 'registry', 'mine'];
+      const given = ['my-secret', 'my-redis', 'my-claim', 'soundpost-tls', 'registry', 'mine', 'a-whole-one'];
       const there = new Set([...manifests.map(({ metadata }) => metadata.name), ...given]);
       const text = JSON.stringify(manifests);
       const named = [
@@ -117,12 +118,21 @@ describe('the chart', { tags: 'helm' }, () => {
       }
     });
 
-    it('keeps the secrets of the API from the other processes, also where the Secret has them', () => {
+    it('hands each process the secrets that it reads, and no Secret as a whole', () => {
       for (const manifest of ours) {
-        const given = { ADMIN_KEY: 'a', BOOTSTRAP_API_KEY: 'b', GATEWAY_EVENTS_TOKEN: 'c' };
-        const known = { ...given, ...environmentOf(manifest, manifests) };
-        const seen = Object.keys(given).filter((name) => known[name as keyof typeof given] !== '');
-        expect(seen).toEqual(componentOf(manifest) === 'api' ? Object.keys(given) : []);
+        const { env, envFrom } = containerOf(manifest);
+        const names = new Set<string>(env.map(({ name }: Json) => name));
+        const read = Object.entries<readonly string[]>(secretReaders)
+          .filter(([, readers]) => readers.includes(componentOf(manifest)))
+          .map(([name]) => name)
+          .filter((name) => !name.startsWith('S3_') || valueSets[set].storage?.kind === 's3');
+        expect(Object.keys(secretReaders).filter((name) => names.has(name))).toEqual(read);
+        const own = set === 'everything else' && componentOf(manifest) === 'worker' ? ['a-whole-one'] : [];
+        expect(envFrom.flatMap(({ secretRef }: Json) => secretRef?.name ?? [])).toEqual(own);
+        // A Secret without one of them starts nevertheless; without SECRET_KEY it says so.
+        for (const { name, valueFrom } of env)
+          if (name in secretReaders && valueFrom.secretKeyRef.name !== 'mine')
+            expect([name, valueFrom.secretKeyRef.optional]).toEqual([name, name !== 'SECRET_KEY']);
       }
     });
 
@@ -189,6 +199,9 @@ describe('the chart', { tags: 'helm' }, () => {
     });
 
     it('meets the Pod Security Standard "restricted", with a read-only root', () => {
+      const [test] = byKind(manifests, 'Pod');
+      expect(restrictedFaults(test)).toEqual([]);
+      expect(test.spec.containers[0].securityContext.readOnlyRootFilesystem).toBe(true);
       for (const manifest of pods) {
         expect([manifest.metadata.name, restrictedFaults(manifest.spec.template)]).toEqual([
           manifest.metadata.name,
@@ -235,7 +248,10 @@ describe('the chart', { tags: 'helm' }, () => {
         const tied =
           once ||
           volumes.some(({ persistentVolumeClaim }: Json) => persistentVolumeClaim?.claimName === 'my-claim');
-        expect([affinity !== undefined, topologySpreadConstraints !== undefined]).toEqual([tied, !tied]);
+        expect([affinity?.podAffinity !== undefined, topologySpreadConstraints !== undefined]).toEqual([
+          tied,
+          !tied,
+        ]);
         const selectors = tied
           ? affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution
           : topologySpreadConstraints;
@@ -336,14 +352,20 @@ describe('the chart', { tags: 'helm' }, () => {
       for (const pod of ours) expect(opened(componentOf(pod), 'redis')).toBe(redis);
     });
 
-    it('scales workers by what one of them holds, and sets no number beside', () => {
-      const worker = ours.find((one) => componentOf(one) === 'worker');
+    it('sets no number of pods beside what scales them, and never none', () => {
       const scalers = [...byKind(manifests, 'ScaledObject'), ...byKind(manifests, 'HorizontalPodAutoscaler')];
-      expect(worker?.spec.replicas).toBe(scalers.length > 0 ? undefined : 2);
-      for (const { spec } of scalers) {
-        expect(spec.scaleTargetRef.name).toBe(worker?.metadata.name);
-        expect(spec.minReplicas ?? spec.minReplicaCount).toBeGreaterThan(0);
-      }
+      const scaled = scalers.map(({ spec }) => spec.scaleTargetRef.name);
+      for (const { spec, metadata } of ours)
+        expect([metadata.name, spec.replicas === undefined]).toEqual([
+          metadata.name,
+          scaled.includes(metadata.name),
+        ]);
+      expect(scaled.filter((name) => !ours.some(({ metadata }) => metadata.name === name))).toEqual([]);
+      for (const { spec } of scalers) expect(spec.minReplicas ?? spec.minReplicaCount).toBeGreaterThan(0);
+    });
+
+    it('scales workers by what one of them holds', () => {
+      const worker = ours.find((one) => componentOf(one) === 'worker');
       for (const { spec } of byKind(manifests, 'ScaledObject')) {
         const { WORKER_CONCURRENCY, DOWNLOADS_AHEAD } = configOf(worker, manifests);
         const [{ metadata }] = spec.triggers;
@@ -419,6 +441,123 @@ describe('the chart', { tags: 'helm' }, () => {
         undefined,
       ]);
     });
+
+    it('HTTPRoutes lead to the same, and tell callers so', async () => {
+      const manifests = await rendered('HTTPRoutes');
+      const routes = byKind(manifests, 'HTTPRoute').map(({ spec }) => [
+        spec.hostnames,
+        spec.rules[0].backendRefs,
+        spec.rules[0].timeouts,
+      ]);
+      expect(routes).toEqual([
+        [['soundpost.example'], [{ name: 'soundpost-api', port: 8080 }], { request: '0s' }],
+        [['gateway.soundpost.example'], [{ name: 'soundpost-gateway', port: 8081 }], { request: '0s' }],
+      ]);
+      for (const [, [{ name, port }]] of routes)
+        expect(find(manifests, 'Service', name).spec.ports[0].port).toBe(port);
+      expect(find(manifests, 'ConfigMap', 'soundpost').data).toMatchObject({
+        PUBLIC_URL: 'https://soundpost.example',
+        GATEWAY_PUBLIC_URL: 'https://gateway.soundpost.example',
+        TRUST_PROXY: '1',
+      });
+    });
+
+    it('a digest names the image, whatever the tag says', async () => {
+      const digest = `sha256:${'0a'.repeat(32)}`;
+      const image = { repository: 'registry.example/soundpost', tag: '1.2.3', digest };
+      const manifests = await render({ ...valueSets.default, image });
+      const images = manifests.flatMap(({ kind, spec }) =>
+        kind === 'Pod' ? spec.containers : kind === 'Deployment' ? spec.template.spec.containers : [],
+      );
+      expect(images.map((container: Json) => container.image)).toEqual(
+        Array.from({ length: 4 }, () => `registry.example/soundpost@${digest}`),
+      );
+    });
+
+    it('each part has pods, places and variables of its own', async () => {
+      const manifests = await rendered('everything else');
+      const [api, worker, gateway] = ['api', 'worker', 'gateway'].map((name) =>
+        find(manifests, 'Deployment', `sp-${name}`),
+      );
+      const ofWorker = worker.spec.selector.matchLabels;
+      expect(worker.spec.template.spec).toMatchObject({
+        nodeSelector: { pool: 'audio' },
+        tolerations: [{ key: 'spot', operator: 'Exists' }],
+        priorityClassName: 'low',
+        affinity: { nodeAffinity: expect.anything() },
+        topologySpreadConstraints: [{ topologyKey: 'zone', labelSelector: { matchLabels: ofWorker } }],
+      });
+      expect(api.spec.template.spec).toMatchObject({
+        nodeSelector: { 'kubernetes.io/arch': 'amd64' },
+        tolerations: [{ key: 'audio', operator: 'Exists' }],
+        priorityClassName: 'batch',
+      });
+      const annotations = [api, worker, gateway].map(({ spec }) => spec.template.metadata.annotations);
+      expect(annotations.map((one) => [one['example.com/a'], one['example.com/worker']])).toEqual([
+        ['b', undefined],
+        ['c', 'd'],
+        ['b', undefined],
+      ]);
+      const proxy = { name: 'OUTBOUND_PROXY', valueFrom: { secretKeyRef: { name: 'mine', key: 'proxy' } } };
+      const proxies = [api, worker].map((one) =>
+        containerOf(one).env.filter(({ name }: Json) => name === 'OUTBOUND_PROXY'),
+      );
+      expect(proxies).toEqual([[expect.not.objectContaining(proxy)], [proxy]]);
+    });
+
+    it('alerts and dashboard are the files of deploy, to the last byte', async () => {
+      const manifests = await rendered('keda, with a PodMonitor');
+      const [rule] = byKind(manifests, 'PrometheusRule');
+      expect(rule.spec).toEqual(parse(read('deploy/prometheus/alerts.yml')));
+      expect(rule.metadata.labels).toMatchObject({ release: 'kube-prometheus-stack' });
+      const { data, metadata } = find(manifests, 'ConfigMap', 'soundpost-dashboard');
+      expect(data['soundpost.json'].trim()).toBe(read('deploy/grafana/soundpost.json').trim());
+      expect(metadata.labels.grafana_dashboard).toBe('1');
+    });
+
+    it('`helm test` ends well once API and gateway are ready, and else says what one answered', async () => {
+      const [test] = byKind(await rendered('default'), 'Pod');
+      expect(test.metadata.annotations['helm.sh/hook']).toBe('test');
+      const [, ...command] = test.spec.containers[0].command;
+      const answers: number[] = [503, 200, 200];
+      const server = createServer((_, response) => {
+        response.statusCode = answers.shift() ?? 500;
+        response.end('{"status":"error","redis":"away"}');
+      }).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      const here = command.map((word: string) =>
+        word.replace(/^http:..soundpost-(api|gateway):\d+/, `http://127.0.0.1:${port}`),
+      );
+      expect(await run(projectFolder, process.execPath, here)).toEqual({
+        code: 0,
+        output: `http://127.0.0.1:${port}/health/ready: ok\n`.repeat(2),
+      });
+      const hurried = here.map((word: string) => word.replace('120_000', '-1'));
+      expect(await run(projectFolder, process.execPath, hurried)).toEqual({
+        code: 1,
+        output: `http://127.0.0.1:${port}/health/ready: 500 {"status":"error","redis":"away"}\n`,
+      });
+      server.close();
+    });
+
+    it.each(['1.30.0', '1.33.0', '1.36.0'])(
+      'Helm lints and renders all templates for Kubernetes %s',
+      async (version) => {
+        const folder = await mkdtemp(join(tmpdir(), 'soundpost-lint-'));
+        // Together every template.
+        const sets = ['default', 'everything else', 'ingress with TLS', 'HTTPRoutes', 'hpa'];
+        for (const set of [...sets, 'keda, with a PodMonitor']) {
+          const file = join(folder, 'values.yaml');
+          await writeFile(file, stringify(valueSets[set]));
+          const lint = await helm(['lint', chartFolder, '--strict', '--kube-version', version, '-f', file]);
+          expect(lint).toMatchObject({ code: 0, output: expect.stringContaining('0 chart(s) failed') });
+          expect(await template(valueSets[set], '--kube-version', version)).toMatchObject({ code: 0 });
+        }
+        await rm(folder, { recursive: true });
+      },
+      300_000,
+    );
 
     it('numbers reach the processes as they were written', async () => {
       const { data } = find(await rendered('everything else'), 'ConfigMap', 'sp');

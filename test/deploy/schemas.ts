@@ -1,5 +1,5 @@
 /**
- * Whether manifests are what Kubernetes, KEDA and the Prometheus Operator take, by what the packages of kubernetes-models make of their OpenAPI descriptions: validators, which
+ * Whether manifests are what Kubernetes, the Gateway API, KEDA and the Prometheus Operator take, by what the packages of kubernetes-models make of their OpenAPI descriptions: validators, which
  * let fields pass that nobody knows, and types, which do not.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -13,6 +13,7 @@ export const kubernetesVersions = { older: 'kubernetes-models-1.33', newer: 'kub
 export type KubernetesVersion = keyof typeof kubernetesVersions;
 
 const ofOthers: Readonly<Record<string, string>> = {
+  'gateway.networking.k8s.io': '@kubernetes-models/gateway-api',
   'keda.sh': '@kubernetes-models/keda',
   'monitoring.coreos.com': '@kubernetes-models/prometheus-operator',
 };

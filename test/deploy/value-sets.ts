@@ -60,14 +60,28 @@ export const valueSets: Readonly<Record<string, Json>> = {
     trustProxy: 2,
     ingress: { enabled: true, host: 'soundpost.example' },
   },
+  HTTPRoutes: {
+    secret: made,
+    httpRoute: {
+      enabled: true,
+      parentRefs: [{ name: 'public', namespace: 'gateways', sectionName: 'https' }],
+      host: 'soundpost.example',
+      gatewayHost: 'gateway.soundpost.example',
+    },
+  },
   hpa: {
     secret: made,
+    api: { autoscaling: { kind: 'hpa' } },
     worker: { concurrency: 4, autoscaling: { kind: 'hpa', minReplicas: 1, maxReplicas: 5 } },
   },
   'keda, with a PodMonitor': {
     secret: made,
     worker: { concurrency: 2, downloadsAhead: 3, autoscaling: { kind: 'keda' } },
-    metrics: { podMonitor: { enabled: true, labels: { release: 'kube-prometheus-stack' } } },
+    metrics: {
+      podMonitor: { enabled: true, labels: { release: 'kube-prometheus-stack' } },
+      rules: { enabled: true, labels: { release: 'kube-prometheus-stack' } },
+      dashboard: { enabled: true, annotations: { grafana_folder: 'Soundpost' } },
+    },
   },
   'no network policies': { secret: made, networkPolicy: { enabled: false } },
   'strong sandbox': { secret: made, sandbox: { userNamespace: true, runtimeClassName: 'kata' } },
@@ -94,6 +108,20 @@ export const valueSets: Readonly<Record<string, Json>> = {
       shutdownSeconds: 120,
       resources: { requests: { cpu: '1500m', memory: '1Gi' }, limits: { memory: '2Gi' } },
       scratchStorageClass: 'fast',
+      podAnnotations: { 'example.com/a': 'c', 'example.com/worker': 'd' },
+      nodeSelector: { pool: 'audio' },
+      tolerations: [{ key: 'spot', operator: 'Exists' }],
+      priorityClassName: 'low',
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [{ matchExpressions: [{ key: 'gpu', operator: 'DoesNotExist' }] }],
+          },
+        },
+      },
+      topologySpreadConstraints: [{ maxSkew: 2, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }],
+      extraEnv: [{ name: 'OUTBOUND_PROXY', valueFrom: { secretKeyRef: { name: 'mine', key: 'proxy' } } }],
+      extraEnvFrom: [{ secretRef: { name: 'a-whole-one' } }],
     },
     gateway: { ports: [5222], publicUrl: 'https://gateway.example' },
     networkPolicy: {

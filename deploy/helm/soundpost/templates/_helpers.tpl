@@ -28,7 +28,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
 {{- define "soundpost.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- with .Values.image.digest }}{{ $.Values.image.repository }}@{{ . }}
+{{- else }}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
 {{- end }}
 
 {{- define "soundpost.serviceAccount" -}}
@@ -51,20 +53,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and (eq .Values.storage.kind "volume") (ne .Values.storage.volume.accessMode "ReadWriteMany") }}true{{ end }}
 {{- end }}
 
-{{- define "soundpost.publicUrl" -}}
-{{- $scheme := ternary "https" "http" (ne .Values.ingress.tlsSecret "") }}
-{{- if .Values.publicUrl }}{{ .Values.publicUrl }}
-{{- else if .Values.ingress.enabled }}{{ printf "%s://%s" $scheme .Values.ingress.host }}
-{{- else }}http://127.0.0.1:8080
+{{/* Of one of the hosts behind the ingress or the HTTPRoute. Takes `context` and `host`, the name of the value; empty where neither has one. */}}
+{{- define "soundpost.address" -}}
+{{- $ingress := .context.Values.ingress }}
+{{- $route := .context.Values.httpRoute }}
+{{- if and $ingress.enabled (get $ingress .host) }}{{ ternary "https" "http" (ne $ingress.tlsSecret "") }}://{{ get $ingress .host }}
+{{- else if and $route.enabled (get $route .host) }}{{ ternary "https" "http" $route.tls }}://{{ get $route .host }}
 {{- end }}
 {{- end }}
 
-{{- define "soundpost.gatewayPublicUrl" -}}
-{{- $scheme := ternary "https" "http" (ne .Values.ingress.tlsSecret "") }}
-{{- if .Values.gateway.publicUrl }}{{ .Values.gateway.publicUrl }}
-{{- else if and .Values.ingress.enabled .Values.ingress.gatewayHost }}{{ printf "%s://%s" $scheme .Values.ingress.gatewayHost }}
-{{- else }}http://127.0.0.1:8081
+{{- define "soundpost.publicUrl" -}}
+{{- .Values.publicUrl | default (include "soundpost.address" (dict "context" . "host" "host")) | default "http://127.0.0.1:8080" }}
 {{- end }}
+
+{{- define "soundpost.gatewayPublicUrl" -}}
+{{- .Values.gateway.publicUrl | default (include "soundpost.address" (dict "context" . "host" "gatewayHost")) | default "http://127.0.0.1:8081" }}
 {{- end }}
 
 {{/* Variables that are no secret and the same for all processes. */}}
@@ -79,7 +82,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 }}
 {{- if .Values.gateway.enabled }}{{ $_ := set $config "GATEWAY_URL" (printf "http://%s-gateway:8081" $name) }}{{ end }}
 {{- $proxies := .Values.trustProxy }}
-{{- if kindIs "invalid" $proxies }}{{ $proxies = ternary 1 0 .Values.ingress.enabled }}{{ end }}
+{{- if kindIs "invalid" $proxies }}{{ $proxies = ternary 1 0 (or .Values.ingress.enabled .Values.httpRoute.enabled) }}{{ end }}
 {{- $_ := set $config "TRUST_PROXY" (int $proxies) }}
 {{- with .Values.redis.url }}{{ $_ := set $config "REDIS_URL" . }}{{ end }}
 {{- if eq .Values.storage.kind "s3" }}
@@ -96,8 +99,51 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- end }}
 
+{{/* Where pods of a part run: its own values, else those of all parts. Takes `context` and `component`. */}}
+{{- define "soundpost.scheduling" -}}
+{{- $values := .context.Values }}
+{{- $part := get $values .component }}
+{{- with $part.priorityClassName | default $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $part.nodeSelector | default $values.nodeSelector }}
+nodeSelector: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with $part.tolerations | default $values.tolerations }}
+tolerations: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* A part's affinity. Where one volume ties all pods to a node, its term is added, as storage.volume.accessMode says. */}}
+{{- define "soundpost.affinity" -}}
+{{- $affinity := deepCopy (get .context.Values .component).affinity }}
+{{- if include "soundpost.oneNode" .context }}
+{{- $labels := include "soundpost.selector" .context | fromYaml }}
+{{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" $labels) }}
+{{- $pods := $affinity.podAffinity | default dict }}
+{{- $required := append ($pods.requiredDuringSchedulingIgnoredDuringExecution | default list) $term }}
+{{- $affinity = set $affinity "podAffinity" (set $pods "requiredDuringSchedulingIgnoredDuringExecution" $required) }}
+{{- end }}
+{{- with $affinity }}{{ toYaml . }}{{ end }}
+{{- end }}
+
+{{/* How a part's pods spread: its own rules, whose labelSelector is the part's where they have none; else over nodes and zones as far as that goes. */}}
+{{- define "soundpost.spread" -}}
+{{- $labels := set (include "soundpost.selector" .context | fromYaml) "app.kubernetes.io/component" .component }}
+{{- $rules := (get .context.Values .component).topologySpreadConstraints }}
+{{- if and (not $rules) (not (include "soundpost.oneNode" .context)) }}
+{{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+{{- $rules = append $rules (dict "maxSkew" 1 "topologyKey" . "whenUnsatisfiable" "ScheduleAnyway") }}
+{{- end }}
+{{- end }}
+{{- range $rules }}
+- {{ merge (deepCopy .) (dict "labelSelector" (dict "matchLabels" $labels)) | toYaml | nindent 2 | trim }}
+{{- end }}
+{{- end }}
+
 {{/* Of each Deployment, from `metadata` to the containers. Takes `context` and `component`. */}}
 {{- define "soundpost.template" -}}
+{{- $part := get .context.Values .component -}}
 metadata:
   labels:
     {{- include "soundpost.selector" .context | nindent 4 }}
@@ -107,7 +153,7 @@ metadata:
     # Pods are replaced when what they read changes.
     checksum/config: {{ include "soundpost.config" .context | sha256sum }}
     checksum/secret: {{ toYaml .context.Values.secret | sha256sum }}
-    {{- with .context.Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
+    {{- with merge (deepCopy $part.podAnnotations) .context.Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 spec:
   serviceAccountName: {{ include "soundpost.serviceAccount" .context }}
   automountServiceAccountToken: false
@@ -116,15 +162,7 @@ spec:
   {{- with .context.Values.imagePullSecrets }}
   imagePullSecrets: {{ toYaml . | nindent 4 }}
   {{- end }}
-  {{- with .context.Values.priorityClassName }}
-  priorityClassName: {{ . }}
-  {{- end }}
-  {{- with .context.Values.nodeSelector }}
-  nodeSelector: {{ toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .context.Values.tolerations }}
-  tolerations: {{ toYaml . | nindent 4 }}
-  {{- end }}
+  {{- with include "soundpost.scheduling" . }}{{ . | trim | nindent 2 }}{{ end }}
   {{- if ne .component "api" }}
   {{- if .context.Values.sandbox.userNamespace }}
   hostUsers: false
@@ -141,30 +179,25 @@ spec:
     fsGroupChangePolicy: OnRootMismatch
     seccompProfile:
       type: RuntimeDefault
-  {{- if include "soundpost.oneNode" .context }}
-  # The volume is of one node, so all are (storage.volume.accessMode).
-  affinity:
-    podAffinity:
-      requiredDuringSchedulingIgnoredDuringExecution:
-        - topologyKey: kubernetes.io/hostname
-          labelSelector:
-            matchLabels:
-              {{- include "soundpost.selector" .context | nindent 14 }}
-  {{- else }}
-  topologySpreadConstraints:
-    {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
-    - maxSkew: 1
-      topologyKey: {{ . }}
-      whenUnsatisfiable: ScheduleAnyway
-      labelSelector:
-        matchLabels:
-          {{- include "soundpost.selector" $.context | nindent 10 }}
-          app.kubernetes.io/component: {{ $.component }}
-    {{- end }}
+  {{- with include "soundpost.affinity" . | trim }}
+  affinity: {{ . | nindent 4 }}
+  {{- end }}
+  {{- with include "soundpost.spread" . | trim }}
+  topologySpreadConstraints: {{ . | nindent 4 }}
   {{- end }}
 {{- end }}
 
-{{/* Of each container: what it reads, its rights, and where it writes. */}}
+{{/* Of each container: what it reads, its rights, and where it writes. Takes `context`, `component`, and `more` variables of its own, by name. */}}
+{{- define "soundpost.container" -}}
+{{- include "soundpost.image-and-rights" .context }}
+env: {{ include "soundpost.env" . | trim | nindent 2 }}
+envFrom:
+  - configMapRef:
+      name: {{ include "soundpost.name" .context }}
+  {{- with (get .context.Values .component).extraEnvFrom }}{{ toYaml . | nindent 2 }}{{ end }}
+resources: {{ toYaml .resources | nindent 2 }}
+{{- end }}
+
 {{- define "soundpost.image-and-rights" -}}
 image: {{ include "soundpost.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
@@ -175,38 +208,40 @@ securityContext:
   readOnlyRootFilesystem: true
   capabilities:
     drop: [ALL]
-envFrom:
-  - configMapRef:
-      name: {{ include "soundpost.name" . }}
-  # What stands in both is taken from here.
-  - secretRef:
-      name: {{ include "soundpost.secret" . }}
 {{- end }}
 
-{{/* Secrets of the API alone, kept from other processes: `env` wins over `envFrom`, and an empty value counts as unset. */}}
-{{- define "soundpost.withoutApiSecrets" -}}
-{{- range list "ADMIN_KEY" "BOOTSTRAP_API_KEY" "GATEWAY_EVENTS_TOKEN" }}
-- name: {{ . }}
-  value: ""
-{{- end }}
+{{/* Secrets that a process reads: `secretReaders` of packages/kit/src/settings/environment.ts, which a test compares. */}}
+{{- define "soundpost.secretVariables" -}}
+SECRET_KEY METRICS_TOKEN OTEL_EXPORTER_OTLP_HEADERS OUTBOUND_PROXY
+{{- if eq .context.Values.storage.kind "s3" }} S3_ACCESS_KEY_ID S3_SECRET_ACCESS_KEY{{ end }}
+{{- if eq .component "api" }} ADMIN_KEY BOOTSTRAP_API_KEY GATEWAY_EVENTS_TOKEN{{ else }} GATEWAY_API_KEY TRANSCRIBER_API_KEY{{ end }}
 {{- end }}
 
-{{/* Its own line first: REDIS_URL may stand in three places, and is said in one. */}}
-{{- define "soundpost.redisEnv" -}}
-{{- if include "soundpost.ownRedis" . -}}
-- name: REDIS_PASSWORD
-  valueFrom:
-    secretKeyRef:
-      name: {{ include "soundpost.secret" . }}
-      key: REDIS_PASSWORD
-- name: REDIS_URL
-  value: redis://:$(REDIS_PASSWORD)@{{ include "soundpost.name" . }}-redis:6379
-{{- else if .Values.redis.existingSecret -}}
-- name: REDIS_URL
-  valueFrom:
-    secretKeyRef:
-      name: {{ .Values.redis.existingSecret }}
-      key: {{ .Values.redis.existingSecretKey }}
+{{/* A name of the part's extraEnv takes the place of the chart's. */}}
+{{- define "soundpost.env" -}}
+{{- $values := .context.Values }}
+{{- $secret := include "soundpost.secret" .context }}
+{{- $env := list }}
+{{- if include "soundpost.ownRedis" .context }}
+{{- $env = append $env (dict "name" "REDIS_PASSWORD" "valueFrom" (dict "secretKeyRef" (dict "name" $secret "key" "REDIS_PASSWORD"))) }}
+{{- $env = append $env (dict "name" "REDIS_URL" "value" (printf "redis://:$(REDIS_PASSWORD)@%s-redis:6379" (include "soundpost.name" .context))) }}
+{{- else if $values.redis.existingSecret }}
+{{- $env = append $env (dict "name" "REDIS_URL" "valueFrom" (dict "secretKeyRef" (dict "name" $values.redis.existingSecret "key" $values.redis.existingSecretKey))) }}
+{{- end }}
+{{- range splitList " " (include "soundpost.secretVariables" . | trim) }}
+{{- $env = append $env (dict "name" . "valueFrom" (dict "secretKeyRef" (dict "name" $secret "key" . "optional" (ne . "SECRET_KEY")))) }}
+{{- end }}
+{{- range $name, $value := .more }}{{ $env = append $env (dict "name" $name "value" (toString $value)) }}{{ end }}
+{{- $own := (get $values .component).extraEnv }}
+{{- $names := list }}
+{{- range $own }}{{ $names = append $names .name }}{{ end }}
+{{- range $env }}
+{{- if not (has .name $names) }}
+- {{ toYaml . | nindent 2 | trim }}
+{{- end }}
+{{- end }}
+{{- with $own }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
 
@@ -293,14 +328,20 @@ envFrom:
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) }}
 {{- fail "ingress.enabled needs ingress.host, the name of the API" }}
 {{- end }}
-{{- if and .Values.ingress.gatewayHost (not .Values.gateway.enabled) }}
-{{- fail "ingress.gatewayHost names a gateway that gateway.enabled=false leaves out" }}
+{{- if and (or .Values.ingress.gatewayHost .Values.httpRoute.gatewayHost) (not .Values.gateway.enabled) }}
+{{- fail "gatewayHost names a gateway that gateway.enabled=false leaves out" }}
+{{- end }}
+{{- if and .Values.httpRoute.enabled (not (and .Values.httpRoute.host .Values.httpRoute.parentRefs)) }}
+{{- fail "httpRoute.enabled needs httpRoute.host, the name of the API, and httpRoute.parentRefs, the Gateways that it is for" }}
 {{- end }}
 {{- if and (eq .Values.storage.kind "s3") (not .Values.storage.s3.url) }}
 {{- fail "storage.kind is s3: set storage.s3.url, such as s3://bucket/prefix" }}
 {{- end }}
-{{- if gt (int .Values.worker.autoscaling.minReplicas) (int .Values.worker.autoscaling.maxReplicas) }}
-{{- fail "worker.autoscaling.minReplicas is more than maxReplicas" }}
+{{- range list "api" "worker" }}
+{{- $scaling := (get $.Values .).autoscaling }}
+{{- if gt (int $scaling.minReplicas) (int $scaling.maxReplicas) }}
+{{- fail (printf "%s.autoscaling.minReplicas is more than maxReplicas" .) }}
+{{- end }}
 {{- end }}
 {{- if and .Values.secret.existingSecret .Values.secret.values }}
 {{- fail "secret.values belong to the Secret that the chart makes: put them into secret.existingSecret" }}
