@@ -38,6 +38,7 @@ const sections: readonly Section[] = [
       'docs/how-to/upgrade.md',
       'docs/how-to/migrate.md',
       'docs/how-to/command-line.md',
+      'docs/how-to/backup.md',
       'docs/how-to/disasters.md',
       'docs/operations.md',
     ],

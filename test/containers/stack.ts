@@ -1,6 +1,7 @@
 /** The stack of docker-compose.yml as a project of its own, on free ports, and a client for it. */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Client } from 'soundpost-testing/client';
 import { freePort } from 'soundpost-testing/ports';
@@ -15,6 +16,7 @@ export class Stack {
   readonly api: string;
   readonly gateway: string;
   readonly gatewayKey = 'the-gateways-own-key';
+  readonly #command: readonly string[];
   readonly #compose: readonly string[];
   readonly #environment: Readonly<Record<string, string>>;
 
@@ -28,6 +30,7 @@ export class Stack {
     this.api = `http://127.0.0.1:${ports.api}`;
     this.gateway = `http://127.0.0.1:${ports.gateway}`;
     this.client = new Client(this.api, key);
+    this.#command = compose;
     this.#compose = [
       ...compose,
       ...['-p', this.project],
@@ -60,6 +63,14 @@ export class Stack {
     const [file = '', ...rest] = [...this.#compose, ...args];
     const env = { ...process.env, ...this.#environment };
     return (await run(file, rest, { cwd: ROOT, env, maxBuffer: 2 ** 26 })).stdout.trim();
+  }
+
+  /** Commands of a page, word for word, in this folder: `docker compose` is this Compose, with this project. @throws Error with what failed */
+  async follow(commands: string, folder: string): Promise<void> {
+    const compose = `docker() { if [ "$1" = compose ]; then shift; command ${this.#command.join(' ')} "$@"; else command docker "$@"; fi; }`;
+    const own = { COMPOSE_PROJECT_NAME: this.project, COMPOSE_FILE: join(ROOT, 'docker-compose.yml') };
+    const env = { ...process.env, ...this.#environment, ...own };
+    await run('bash', ['-c', `set -euo pipefail\n${compose}\n${commands}`], { cwd: folder, env });
   }
 
   /** Full ids of the containers of a service that run, or of all services. */

@@ -11,7 +11,7 @@
  *
  * The README has no such comments: its reasons stand in NOT_RUN below.
  *
- * curl-walk.all.test.ts runs those of docs/walk.md, disasters.all.test.ts those of docs/how-to/disasters.md, walks.all.test.ts those of all other
+ * curl-walk.all.test.ts runs those of docs/walk.md, disasters.all.test.ts those of docs/how-to/disasters.md and backup.md, walks.all.test.ts those of all other
  * pages, by these marks alone.
  */
 import { existsSync } from 'node:fs';

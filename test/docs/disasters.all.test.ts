@@ -1,11 +1,18 @@
-/** Each disaster, made on a real service, and then the way out of it: the commands of docs/how-to/disasters.md, word for word. */
+/**
+ * Each disaster, made on a real service, and then the way out of it: the commands of docs/how-to/disasters.md, word for word. And what
+ * saves from some of them: those of docs/how-to/backup.md.
+ */
+import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { S3Bucket } from 'soundpost-kit/storage/s3-bucket';
 import { Client } from 'soundpost-testing/client';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
-import { startTestRedis } from 'soundpost-testing/redis-server';
+import { freePort } from 'soundpost-testing/ports';
+import { spawnRedis, startTestRedis } from 'soundpost-testing/redis-server';
 import { bucketOptions } from 'soundpost-testing/s3/s3-fixture';
 import { S3Server } from 'soundpost-testing/s3/s3-server';
 import { type Environment, type RunningProcess, startProcess } from 'soundpost-testing/service';
@@ -16,6 +23,7 @@ import { runs } from './command-blocks.ts';
 import { type CodeBlock, codeBlocksIn, projectFolder, readPage } from './markdown.ts';
 
 const PAGE = 'docs/how-to/disasters.md';
+const BACKUP_PAGE = 'docs/how-to/backup.md';
 const SECRET_KEY = 'a secret of the disasters, of 32 bytes or more';
 const STARTS_WITHIN_MS = 120_000;
 const WITHIN_MS = 600_000;
@@ -76,12 +84,12 @@ async function stop(): Promise<void> {
   server = undefined;
 }
 
-async function job(): Promise<string> {
+async function job(options: object = {}): Promise<string> {
   const client = new Client(api, key);
   const form = new FormData();
   const sample = await readFile(join(projectFolder, 'examples/sample.mp4'));
   form.append('file', new Blob([new Uint8Array(sample)]), 'sample.mp4');
-  form.append('request', JSON.stringify({ output: { format: 'mp3' } }));
+  form.append('request', JSON.stringify({ output: { format: 'mp3' }, ...options }));
   const { body } = await client.call('POST', '/v1/extract', form);
   const { jobId } = body.data;
   await client.completed(jobId);
@@ -109,8 +117,8 @@ function masked(text: string): string {
 }
 
 /** Runs the section's blocks in their order. */
-async function follow(heading: string): Promise<void> {
-  const section = readPage(PAGE)
+async function follow(heading: string, page = PAGE): Promise<void> {
+  const section = readPage(page)
     .split(/^## /m)
     .find((text) => text.startsWith(`${heading}\n`));
   const blocks = codeBlocksIn(section ?? '').filter(runs);
@@ -295,6 +303,117 @@ it(
     expect(await list()).toMatchObject([{ jobId: kept }]);
     expect(await answerTo(`/v1/jobs/${damaged}`)).toBe(404);
     expect(await answerTo(`/v1/download/${kept}`)).toBe(200);
+  },
+  WITHIN_MS,
+);
+
+/** What was posted, by path: each answer is what `answers` says of the path. */
+async function receiver(answers: Readonly<Record<string, number>>) {
+  const posted: string[] = [];
+  const server = createServer((request, response) => {
+    request.resume().once('end', () => {
+      const { url: path = '' } = request;
+      posted.push(`${path} ${request.headers['webhook-id']}`);
+      response.writeHead(answers[path] ?? 500).end();
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closing.push(async () => server.close());
+  const { port } = server.address() as AddressInfo;
+  environment = { ...environment, OUTBOUND_ALLOW: `127.0.0.1:${port}` };
+  return { posted, url: (path: string) => `http://127.0.0.1:${port}${path}` };
+}
+
+/** A Redis at an address that stays, over a folder. */
+async function redisOver(dir: string, port: number): Promise<() => Promise<void>> {
+  await mkdir(dir, { recursive: true });
+  const { end } = await spawnRedis([
+    '--port',
+    String(port),
+    '--dir',
+    dir,
+    '--save',
+    '',
+    '--appendonly',
+    'yes',
+  ]);
+  return () => end('SIGTERM');
+}
+
+const states = async (jobId: string): Promise<unknown> => {
+  const { body } = await new Client(api, key).call('GET', `/v1/jobs/${jobId}/deliveries`);
+  return body.data.deliveries.map(({ status, attempts }: { status: string; attempts: unknown[] }) => [
+    status,
+    attempts.length,
+  ]);
+};
+
+/** Lives, is backed up, loses everything, and is restored; the way between is the caller's. */
+async function restored(backUp: () => Promise<void>, restore: () => Promise<void>): Promise<void> {
+  const answers: Record<string, number> = { '/done': 200, '/pending': 503 };
+  const { posted, url } = await receiver(answers);
+  // Long enough that the service has stopped before the second attempt.
+  environment = { ...environment, WEBHOOK_SCHEDULE_SECONDS: '0,20' };
+  await start();
+  const done = await job({ options: { webhook: url('/done') } });
+  const before = await new Client(api, key).bytes(`/v1/download/${done}`);
+  const pending = await job({ options: { webhook: url('/pending') } });
+  await until('both were posted once', () => posted.length === 2);
+  await until(
+    'the attempts are noted',
+    async () => [await states(done), await states(pending)].flat(2).join() === 'delivered,1,pending,1',
+  );
+  await stop();
+  await backUp();
+  await rm(data(), { recursive: true });
+  answers['/pending'] = 200;
+  await restore();
+  await until(
+    'the pending one is delivered',
+    async () => String(await states(pending)) === 'delivered,2',
+    STARTS_WITHIN_MS,
+  );
+  expect(await states(done)).toEqual([['delivered', 1]]);
+  expect(posted).toHaveLength(3);
+  expect(posted[2]).toBe(posted[1]);
+  // The key works, and so does what it opens.
+  const after = await new Client(api, key).bytes(`/v1/download/${done}`);
+  expect([after.status, after.bytes]).toEqual([200, before.bytes]);
+  expect(await answerTo(`/v1/jobs/${await job()}`)).toBe(200);
+}
+
+it(
+  'one machine, backed up and restored into an empty place',
+  () =>
+    restored(
+      () => follow('Back up one machine', BACKUP_PAGE),
+      () => follow('Restore one machine', BACKUP_PAGE),
+    ),
+  WITHIN_MS,
+);
+
+it(
+  'one with a Redis of its own, backed up and restored into an empty place',
+  async () => {
+    const port = await freePort();
+    const [old, empty] = [join(folder, 'redis'), join(folder, 'new-redis')];
+    environment = { ...environment, REDIS_URL: `redis://127.0.0.1:${port}`, REDIS_DIR: empty, SECRET_KEY };
+    let close = await redisOver(old, port);
+    closing.push(() => close());
+    await restored(
+      async () => {
+        await follow('Back up a Redis of your own', BACKUP_PAGE);
+        await follow('Back up one machine', BACKUP_PAGE);
+        await close();
+        await rm(old, { recursive: true });
+        await mkdir(empty);
+      },
+      async () => {
+        await follow('Restore a Redis of your own', BACKUP_PAGE);
+        close = await redisOver(empty, port);
+        await follow('Restore one machine', BACKUP_PAGE);
+      },
+    );
   },
   WITHIN_MS,
 );
