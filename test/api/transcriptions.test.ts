@@ -341,7 +341,7 @@ describe('F1. An answer that comes late', () => {
 
 describe('F1. A caller that leaves', () => {
   /** Once the transcriber is asked. */
-  const leaving = async (key: string, heard: () => number, fields: Json = {}): Promise<{ jobId: string }> => {
+  const waiting = async (key: string, heard: () => number, fields: Json = {}) => {
     const heardBefore = heard();
     const left = new AbortController();
     const asked = client(key).audio.transcriptions.create(
@@ -352,8 +352,15 @@ describe('F1. A caller that leaves', () => {
     const { jobId } = await until('the transcriber hears', async () => {
       return heard() > heardBefore && newestJob(key);
     });
-    left.abort();
-    expect(await error).toBeInstanceOf(OpenAI.APIUserAbortError);
+    const leave = async (): Promise<void> => {
+      left.abort();
+      expect(await error).toBeInstanceOf(OpenAI.APIUserAbortError);
+    };
+    return { jobId, leave };
+  };
+  const leaving = async (...of: Parameters<typeof waiting>): Promise<{ jobId: string }> => {
+    const { jobId, leave } = await waiting(...of);
+    await leave();
     return { jobId };
   };
 
@@ -484,10 +491,12 @@ describe('F1. A caller that leaves', () => {
     Object.assign(pace, { beatMs: 100, rejoinMs: 2000 });
     const { heard, letGo } = held();
     const [key, otherKey] = [await service.newKey(), await service.newKey()];
+    const { jobId, leave } = await waiting(key, heard);
+    const other = await waiting(otherKey, heard);
     const upload = await arriving(key);
-    const { jobId } = await leaving(key, heard);
-    // One of another key that leaves later, and of whom nothing arrives.
-    const other = await leaving(otherKey, heard);
+    await leave();
+    // The other one leaves later, and nothing of it arrives.
+    await other.leave();
     await givenUp(other.jobId, otherKey);
     const answer = upload.finish();
     await until('it has joined', async () => {
@@ -503,8 +512,9 @@ describe('F1. A caller that leaves', () => {
     Object.assign(pace, { beatMs: 20, rejoinMs: 20, mostBeats: 2 });
     const { heard, letGo } = held();
     const key = await service.newKey();
+    const { jobId, leave } = await waiting(key, heard);
     const upload = await arriving(key);
-    const { jobId } = await leaving(key, heard);
+    await leave();
     await givenUp(jobId, key);
     upload.breakOff();
     letGo();
