@@ -213,7 +213,7 @@ export const webhookFaults: readonly Fault[] = [
   {
     name: 'recording-heard-after-its-decode',
     promise: 'decision 39: a caller that waits has the first parts heard while the rest is decoded',
-    in: 'hear',
+    in: 'EarlyParts.hear',
     search: 'while (!this.decoded.signal.aborted) {',
     replace: 'while (false) {',
     tests: ['test/followups/transcripts/early.test.ts', 'test/worker/transcript.test.ts'],
@@ -229,7 +229,7 @@ export const webhookFaults: readonly Fault[] = [
   {
     name: 'early-parts-of-another-decode-kept',
     promise: 'decision 39: what was heard of other samples than the recording has is dropped',
-    in: 'unchanged',
+    in: 'EarlyParts.unchanged',
     search: '!== part.sha256) break;',
     replace: "=== '') break;",
     tests: ['test/followups/transcripts/early.test.ts'],
