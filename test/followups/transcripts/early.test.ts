@@ -69,14 +69,15 @@ it('is sent a part as soon as the next one has begun, and what is left is for th
   expect(first?.seconds).toBeLessThanOrEqual(PART_SECONDS);
   expect(spent).toEqual([first?.seconds]);
   await goOn(SECONDS - PART_SECONDS - 1);
-  const { parts = [], heard = [], ...rest } = (await early?.end()) ?? {};
+  const recording = await early?.end();
+  const { parts = [], heard = [] } = recording ?? {};
   expect(heard.length).toBe(transcriber.asked.length);
   expect(heard[0]?.segments).toMatchObject([{ start: 0, text: 'Part 1.' }]);
   expect(parts[0]).toEqual({ from: 0, to: (first?.seconds ?? 0) * 50 });
   // Without gap or overlap, whatever was heard of it.
   expect(parts.map(({ from }) => from)).toEqual([0, ...parts.slice(0, -1).map(({ to }) => to)]);
   expect(parts.at(-1)?.to).toBe(SECONDS * 50);
-  expect(rest.owedSeconds).toBeCloseTo(SECONDS - total(transcriber.asked));
+  expect(recording?.owedSeconds).toBeCloseTo(SECONDS - total(transcriber.asked));
   expect(left).toEqual(transcriber.asked.map(() => 200));
 });
 
