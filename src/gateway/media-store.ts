@@ -150,7 +150,8 @@ export function storageFailure(error: unknown): GatewayError {
 }
 
 // Encryption of stored media (decisions B "Media"): HKDF-SHA256 with a zero salt and the info
-// `WhatsApp Audio Keys` (of videos `WhatsApp Video Keys`) expands a 32-byte media key to 112 bytes: iv 16, cipher key 32, MAC key 32,
+// `WhatsApp Audio Keys` (of videos `WhatsApp Video Keys`) expands a 32-byte media key to 112 bytes:
+// iv 16, cipher key 32, MAC key 32,
 // reference key 32 (unused). The file is AES-256-CBC/PKCS#7 and the first 10 bytes of
 // HMAC-SHA256(MAC key, iv ‖ ciphertext).
 

@@ -213,7 +213,9 @@ export class Incoming {
 
 type Media = NonNullable<Message['voice']> & { readonly video?: IncomingVideo };
 
-/** What is fetched. A video note counts as something said; a document is what it says that it is. */
+/**
+ * What is fetched. A video note counts as something said; a document is what it says that it is.
+ */
 function mediaOf({ caption, document, ...message }: Message): Media | undefined {
   const heard = message.voice ?? message.audio ?? message.video_note;
   if (heard !== undefined) return heard;

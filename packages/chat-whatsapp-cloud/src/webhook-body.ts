@@ -122,7 +122,9 @@ export function mediaOf({
   return seen && { id: seen.id, video: incomingVideo(seen.mime_type, seen.caption) };
 }
 
-/** What people read of a message whose media is not fetched; undefined for reactions and the like. */
+/**
+ * What people read of a message whose media is not fetched; undefined for reactions and the like.
+ */
 export function textOf(message: Message): string | undefined {
   const { text, image, video, document, button, interactive, type } = message;
   const reply = interactive?.button_reply ?? interactive?.list_reply;

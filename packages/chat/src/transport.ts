@@ -286,7 +286,9 @@ export function fetchedAs(mimetype: string | null | undefined): 'audio' | 'video
 const FETCHED = ['audio', 'video'] as const;
 const MEDIA_TYPE = /^video\/[\w.+-]{1,64}$/;
 
-/** @param mimetype as its sender said: a stranger's, so that parameters and other words are dropped */
+/**
+ * @param mimetype as its sender said: a stranger's, so that parameters and other words are dropped
+ */
 export function incomingVideo(
   mimetype: string | null | undefined,
   caption: string | null | undefined,
