@@ -116,7 +116,8 @@ describe('the templates for n8n', { timeout: 600_000, ...unless(missing) }, () =
     await command('import:workflow', `--input=${join(home.folder, 'templates.json')}`).ends();
     for (const name of TEMPLATES) await command('publish:workflow', `--id=${name}`).ends();
     n8n = command('start').process;
-    await until('n8n answers', async () => (await fetch(`${n8nUrl}/healthz/readiness`)).ok, 300_000);
+    const readiness = () => fetch(`${n8nUrl}/healthz/readiness`).catch(() => undefined);
+    await until('n8n answers', async () => (await readiness())?.ok, 300_000);
     await until('its webhooks are open', async () => {
       const { status } = await post('telegram-voice-note', {});
       return status !== 404;
