@@ -212,7 +212,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'recording-heard-after-its-decode',
-    promise: 'decision 39: a caller that waits has the first parts heard while the rest is decoded',
+    promise: 'decision 48: a caller that waits has the first parts heard while the rest is decoded',
     in: 'EarlyParts.hear',
     search: 'while (!this.decoded.signal.aborted) {',
     replace: 'while (false) {',
@@ -228,7 +228,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'early-parts-of-another-decode-kept',
-    promise: 'decision 39: what was heard of other samples than the recording has is dropped',
+    promise: 'decision 48: what was heard of other samples than the recording has is dropped',
     in: 'EarlyParts.unchanged',
     search: '!== part.sha256) break;',
     replace: "=== '') break;",
