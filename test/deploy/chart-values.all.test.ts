@@ -103,7 +103,7 @@ describe('the variables of the service', () => {
   ];
 
   it('each is a value of its own, one of config, or one of the Secret', { tags: 'helm' }, async () => {
-    const rendered = await Promise.all(Object.values(valueSets).map(render));
+    const rendered = await Promise.all(Object.values(valueSets).map((values) => render(values)));
     const set = new Set<string>();
     for (const { kind, metadata, data, spec } of rendered.flat()) {
       if (kind === 'ConfigMap' && !metadata.name.endsWith('-dashboard'))

@@ -38,8 +38,8 @@ export async function template(values: Json, ...args: readonly string[]): Promis
 }
 
 /** What Kubernetes would be given. @throws Error with what Helm says against the values */
-export async function render(values: Json): Promise<Manifest[]> {
-  const { code, output } = await template(values);
+export async function render(values: Json, ...args: readonly string[]): Promise<Manifest[]> {
+  const { code, output } = await template(values, ...args);
   if (code !== 0) throw new Error(output);
   return parseManifests(output);
 }

@@ -22,7 +22,10 @@ it('every container turns its log over, and a digest names the image where one i
   for (const [name, service] of Object.entries<(typeof services)[string]>(services))
     expect([name, service.logging]).toEqual([
       name,
-      { driver: 'json-file', options: { 'max-size': expect.stringContaining('LOG_MAX_SIZE:-'), 'max-file': '5' } },
+      {
+        driver: 'json-file',
+        options: { 'max-size': expect.stringContaining('LOG_MAX_SIZE:-'), 'max-file': '5' },
+      },
     ]);
   for (const part of parts)
     expect(services[part].image).toMatch(/^\$\{SOUNDPOST_IMAGE:-soundpost\}\$\{SOUNDPOST_DIGEST:-\}$/);
