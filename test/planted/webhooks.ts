@@ -62,8 +62,8 @@ export const webhookFaults: readonly Fault[] = [
     name: 'resend-of-other-keys',
     promise: 'webhooks.md "Look": resend is of everything of your key that failed',
     in: 'JobFollowUps.resendWebhooks',
-    search: 'payload?.tenant === tenant',
-    replace: "payload?.tenant !== ''",
+    search: 'payload.tenant === tenant',
+    replace: "payload.tenant !== ''",
     tests: ['test/api/webhooks.test.ts', 'test/api/tenants.core-all.test.ts'],
   },
   {
@@ -400,5 +400,21 @@ export const webhookFaults: readonly Fault[] = [
       'test/worker/voice.test.ts',
       'test/jobs/announcements.core-all.test.ts',
     ],
+  },
+  {
+    name: 'resend-to-every-endpoint',
+    promise: 'webhooks.md: a resend with an endpoint resends only what goes there',
+    in: 'JobFollowUps.resendWebhooks',
+    search: 'wanted === undefined || endpointOf(url).endpoint === wanted',
+    replace: 'wanted !== null || url',
+    tests: ['test/api/webhooks.test.ts'],
+  },
+  {
+    name: 'ended-webhooks-stay-pending',
+    promise: 'webhooks.md: pending counts what is still to be sent',
+    in: 'pending-count.lua',
+    search: "redis.call('HEXISTS', job, 'finishedOn') == 1",
+    replace: 'false',
+    tests: ['test/followups/pending.test.ts'],
   },
 ];
