@@ -113,7 +113,9 @@ describe('the rule of imports', () => {
 });
 
 describe('the doors', async () => {
-  const names = (await readdir(join(projectFolder, 'packages'))).filter((name) => name !== 'testing');
+  /** n8n-nodes-soundpost is no workspace: n8n loads it by its manifest, and nothing imports it. */
+  const without = ['testing', 'n8n-nodes-soundpost'];
+  const names = (await readdir(join(projectFolder, 'packages'))).filter((name) => !without.includes(name));
 
   it.each(names)('of %s are open by name, and nothing else is reached', async (name) => {
     const folder = join(projectFolder, 'packages', name);

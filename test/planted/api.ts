@@ -427,6 +427,22 @@ export const apiFaults: readonly Fault[] = [
     tests: ['test/api/transcriptions.test.ts'],
   },
   {
+    name: 'arriving-file-does-not-delay-cancelling',
+    promise: 'decisions F1: a caller that sends the same file again joins the job, however long that takes',
+    in: 'cancelLater',
+    search: 'if (isArriving) {',
+    replace: 'if (false) {',
+    tests: ['test/api/transcriptions.test.ts'],
+  },
+  {
+    name: 'spent-minutes-are-a-fault-of-ours',
+    promise: 'decisions A6: TRANSCRIPT_MINUTES_PER_DAY: 429, also where the length shows in the job',
+    in: 'endOf',
+    search: 'if (transcript?.isOverBudget)',
+    replace: 'if (false)',
+    tests: ['test/api/transcriptions.test.ts'],
+  },
+  {
     name: 'late-webvtt-begins-twice',
     promise: 'decisions F1: a late WebVTT answer is its header, notes, then the cues',
     in: 'answerLate',
