@@ -12,6 +12,8 @@ import { z } from 'zod';
 export const FAILING_AFTER = 3;
 /** How long an endpoint is remembered: longer than the longest gap between attempts. */
 export const REMEMBERED_SECONDS = 2 * 24 * 60 * 60;
+/** Deliveries listed for each endpoint, the newest. */
+export const MOST_LISTED = 1000;
 /** Endpoints remembered for each key, those asked last. */
 export const MOST_ENDPOINTS = 500;
 
@@ -57,6 +59,9 @@ export function endpointOf(url: string): Endpoint {
 export const pendingKey = (key: string, endpoint: string): string =>
   ownKey('pending', key, digestOf(endpoint));
 
+/** Sorted set: ids of the key's deliveries to an endpoint, by when the event happened, ms. */
+export const sentKey = (key: string, endpoint: string): string => ownKey('sent', key, digestOf(endpoint));
+
 /** Names an endpoint in Redis' keys: addresses are long, and can contain anything. */
 export function digestOf(endpoint: string): string {
   return createHash('sha256').update(endpoint).digest('hex').slice(0, 32);
@@ -83,7 +88,7 @@ function failingSince({ failures, failedSince, hasAnswered }: EndpointState): nu
   return failures >= (hasAnswered ? FAILING_AFTER : 1) ? failedSince : undefined;
 }
 
-interface ShownEndpoint extends Pick<EndpointState, 'endpoint' | 'lastAnswer' | 'lastAt'> {
+interface ShownEndpoint extends Pick<EndpointState, 'endpoint' | 'failures' | 'lastAnswer' | 'lastAt'> {
   /** ms since the epoch; undefined if it is not failing. */
   readonly failingSinceMs: number | undefined;
 }

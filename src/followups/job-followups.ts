@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Telemetry } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
-import type { Delivery, WebhookDelivery } from 'soundpost-contract/answers';
+import type { Delivery, EndpointDeliveries, WebhookDelivery } from 'soundpost-contract/answers';
 import type { WebhookState } from 'soundpost-contract/job';
 import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import type { KeptAnswer } from 'soundpost-kit/http/idempotency';
@@ -28,7 +28,7 @@ import {
   VoicePayload,
   WebhookPayload,
 } from '../jobs/payloads.ts';
-import { endpointOf, pendingKey, readEndpoints } from './endpoints.ts';
+import { endpointOf, MOST_LISTED, pendingKey, readEndpoints, sentKey } from './endpoints.ts';
 import { VOICE_SCHEDULE_SECONDS } from './kind.ts';
 import { FollowUpQueue } from './queue.ts';
 import { readPut } from './state/destinations.ts';
@@ -63,6 +63,13 @@ type Sending = Omit<VoicePayload, 'version' | 'round' | 'isAsked'>;
 type Asked = Omit<Sending, 'part'>;
 /** Part of transcripts' and deliveries' payloads. */
 const OfOutput = z.object({ name: TranscriptPayload.shape.name.optional() });
+
+type Sent = z.infer<typeof EndpointDeliveries>['deliveries'][number];
+interface DeliveriesPage {
+  readonly status: Sent['status'] | undefined;
+  readonly limit: number;
+  readonly after: string | undefined;
+}
 
 export class JobFollowUps {
   readonly queues: Readonly<Record<'webhook' | OtherQueue, FollowUpQueue>>;
@@ -99,6 +106,13 @@ export class JobFollowUps {
     const data: WebhookPayload = { ...about, ...event };
     await this.#index(jobId, data.deliveryId);
     await this.queues.webhook.add(data.deliveryId, data.event, data, this.#webhookTries);
+    const sent = sentKey(tenant, endpointOf(data.url).endpoint);
+    await this.#redis
+      .multi()
+      .zadd(sent, 'NX', eventTimeMs, data.deliveryId)
+      .zremrangebyrank(sent, 0, -MOST_LISTED - 1)
+      .expire(sent, this.#keepSeconds)
+      .exec();
     await this.#notePending(data);
   }
 
@@ -125,6 +139,26 @@ export class JobFollowUps {
       page: page.map((one, index) => ({ ...one, pending: pending[index] ?? 0 })),
       hasMore: known.length > limit,
     };
+  }
+
+  /**
+   * A page of the deliveries to an endpoint, newest first; of the newest 1,000.
+   * @param to a URL, whose query does not count
+   * @param after the last delivery of the page before
+   */
+  async deliveriesTo(tenant: string, to: string, { status, limit, after }: DeliveriesPage) {
+    const key = sentKey(tenant, endpointOf(to).endpoint);
+    const ids = await this.#redis.zrevrange(key, 0, -1);
+    const page: Sent[] = [];
+    for (const id of ids.slice(after === undefined ? 0 : ids.indexOf(after) + 1)) {
+      if (page.length === limit) return { page, next: page.at(-1)?.deliveryId ?? null };
+      const found = await this.queues.webhook.look(id);
+      if (found === undefined || (status !== undefined && found.progress.status !== status)) continue;
+      for (const { jobId, event, eventTimeMs } of readable([found.stored.data], (data) => readPayload(WebhookPayload, data))) {
+        page.push({ jobId, event, createdAt: new Date(eventTimeMs).toISOString(), ...found.progress });
+      }
+    }
+    return { page, next: null };
   }
 
   /** Adds the webhook of a delivery that has ended. */

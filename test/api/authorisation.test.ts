@@ -112,6 +112,8 @@ const rows: Readonly<Record<string, Row>> = {
   'POST /v1/jobs/:jobId/deliveries/:deliveryId/replay': { right: 202 },
   'POST /v1/jobs/:jobId/destinations/:name/replay': { right: 202 },
   'GET /v1/endpoints': { right: 200 },
+  // Without its endpoint.
+  'GET /v1/deliveries': { right: 400 },
   'POST /v1/deliveries/resend': { right: 202, ask: () => ({ json: { since: '2026-11-23T14:00:00Z' } }) },
   'POST /v1/webhooks/test': { right: 200, ask: () => ({ json: { url: hookUrl() } }) },
   'GET /v1/webhooks/secret': { right: 200 },

@@ -65,7 +65,8 @@ describe('D. Webhooks: signatures', () => {
     const old = await secretOf(key);
     await submit(hook, key);
     const rotation = await service().call('POST', '/v1/webhooks/secret', { key });
-    const { secret } = rotation.body.data;
+    const { secret, replacedUntil } = rotation.body.data;
+    expect(Math.round((Date.parse(replacedUntil) - Date.now()) / 3_600_000)).toBe(24);
     expect([rotation.status, rotation.headers['cache-control']]).toEqual([200, 'no-store']);
     expect(secret).not.toBe(old);
     expect(await secretOf(key)).toBe(secret);
@@ -296,6 +297,7 @@ describe('D. Webhooks: replay', () => {
     });
     const shown = (url: string, state: string, lastAnswer: number): Json => ({
       ...{ endpoint: url, state, lastAnswer, pending: 0, lastAt: expect.stringMatching(/Z$/) },
+      failures: state === 'ok' ? 0 : expect.any(Number),
       failedSince: state === 'ok' ? null : expect.stringMatching(/Z$/),
     });
     expect(endpoints).toHaveLength(3);
@@ -314,6 +316,21 @@ describe('D. Webhooks: replay', () => {
     expect([...first.endpoints, ...second.endpoints]).toEqual(endpoints);
     expect(second.nextCursor).toBeNull();
     expect(await list('', await service().newKey())).toEqual({ endpoints: [], nextCursor: null });
+    const posted = async (query: string, by = key): Promise<Json> =>
+      (await service().call('GET', `/v1/deliveries?endpoint=${query}`, { key: by })).body;
+    const [ofBad] = (await posted(`${bad.url}?token=other`)).data.deliveries;
+    expect(ofBad).toMatchObject({ jobId: ids[0], event: 'job.failed', status: 'failed', deliveryId: `${ids[0]}-webhook` });
+    expect(ofBad.attempts.at(-1)).toMatchObject({ httpStatus: 500 });
+    const again = await submit(good, key);
+    await until('both are listed, newest first, page by page', async () => {
+      const { deliveries, nextCursor } = (await posted(`${good.url}&limit=1`)).data;
+      if (deliveries[0]?.jobId !== again) return false;
+      const { data } = await posted(`${good.url}&limit=1&cursor=${nextCursor}`);
+      return data.deliveries[0].jobId === ids[2] && data.nextCursor === null;
+    });
+    expect((await posted(`${good.url}&status=failed`)).data.deliveries).toEqual([]);
+    expect((await posted(bad.url, await service().newKey())).data.deliveries).toEqual([]);
+    expect((await posted('bad')).error).toMatchObject({ code: 'INVALID_REQUEST' });
     mended = true;
     const resend = async (json: Json): Promise<Json> =>
       (await service().call('POST', '/v1/deliveries/resend', { key, json })).body;

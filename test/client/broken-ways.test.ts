@@ -231,6 +231,7 @@ const calls: Readonly<Record<string, (client: SoundpostClient, signal?: AbortSig
   replayDestination: (client, signal) => client.replayDestination('job_1', 'a', {}, { signal }),
   resendDeliveries: (client, signal) => client.resendDeliveries('2026-01-01', { signal }),
   endpoints: (client, signal) => client.endpoints({ signal }),
+  deliveriesTo: (client, signal) => client.deliveriesTo('https://a.example/', { signal }),
   testWebhook: (client, signal) => client.testWebhook('https://a.example/', { signal }),
   webhookSecret: (client, signal) => client.webhookSecret({ signal }),
   rotateWebhookSecret: (client, signal) => client.rotateWebhookSecret({ signal }),

@@ -5,9 +5,9 @@ import { forgetGateway } from './gateway.ts';
 import { lazyView } from './lazy-view.tsx';
 import { forgetRecipients } from './recipients.ts';
 import { type Route, useRoute, type ViewName } from './route.ts';
-import { isSignedIn, signOut, whenKeyIsRefused } from './session.ts';
+import { isSignedIn, signOut, watchSession } from './session.ts';
 import { Shell } from './shell.tsx';
-import { SignIn } from './sign-in.tsx';
+import { SignIn, SignInAgain } from './sign-in.tsx';
 import { ConfirmDialog } from './ui.tsx';
 import { History } from './views/history/history.tsx';
 import { forgetNewJob, NewJob } from './views/new/new-job.tsx';
@@ -30,32 +30,32 @@ const titles: Readonly<Record<ViewName, string>> = {
 
 function App() {
   const [isIn, setIn] = useState(isSignedIn());
+  const [hasEnded, setEnded] = useState(false);
   const [reason, setReason] = useState('');
   useEffect(() => {
-    whenKeyIsRefused((told) => leave(told));
+    watchSession({
+      onSignedIn() {
+        setReason('');
+        setEnded(false);
+        setIn(true);
+      },
+      onSignedOut(told) {
+        forgetAll();
+        setReason(told);
+        setEnded(false);
+        setIn(false);
+      },
+      onEnded(told) {
+        setReason(told);
+        setEnded(true);
+      },
+    });
   }, []);
-
-  function leave(told: string): void {
-    forgetAll();
-    signOut();
-    setReason(told);
-    setIn(false);
-  }
-
   return (
     <>
-      {isIn ? (
-        <SignedIn onSignOut={() => leave('')} />
-      ) : (
-        <SignIn
-          reason={reason}
-          onSignedIn={() => {
-            setReason('');
-            setIn(true);
-          }}
-        />
-      )}
+      {isIn ? <SignedIn onSignOut={() => void signOut()} /> : <SignIn reason={reason} />}
       <ConfirmDialog />
+      {hasEnded ? <SignInAgain reason={reason} /> : null}
     </>
   );
 }

@@ -7,6 +7,7 @@ import type {
   BulkRequest,
   BulkResults,
   DeliveryList,
+  EndpointDeliveries,
   EndpointList,
   JobList,
   Resent,
@@ -74,6 +75,11 @@ export interface EndpointListOptions extends CallOptions {
   readonly limit?: number;
   /** `nextCursor` of the previous page. */
   readonly cursor?: string;
+}
+
+export interface EndpointDeliveriesOptions extends EndpointListOptions {
+  /** Only those in this state. */
+  readonly status?: z.infer<typeof EndpointDeliveries>['deliveries'][number]['status'];
 }
 
 export interface UsageOptions extends CallOptions {
@@ -204,6 +210,11 @@ export interface SoundpostClient {
   resendDeliveries(since: string, options?: ResendOptions): Promise<z.infer<typeof Resent>>;
   /** The endpoints that webhooks were posted to, asked last first. */
   endpoints(options?: EndpointListOptions): Promise<z.infer<typeof EndpointList>>;
+  /** What was posted to one endpoint, newest first. @param endpoint a URL; its query does not count */
+  deliveriesTo(
+    endpoint: string,
+    options?: EndpointDeliveriesOptions,
+  ): Promise<z.infer<typeof EndpointDeliveries>>;
   /** Posts a signed `webhook.test` to an address; throws INVALID_WEBHOOK unless it answers 2xx. */
   testWebhook(url: string, options?: CallOptions): Promise<z.infer<typeof WebhookTest>>;
   /** The signing secret of the key’s webhooks, `whsec_…`. */
@@ -264,6 +275,8 @@ export function createClient(options: ClientOptions): SoundpostClient {
     resendDeliveries: (since, { signal, endpoint } = {}) =>
       connection.data('/v1/deliveries/resend', { method: 'POST', json: { since, endpoint }, signal }),
     endpoints: ({ signal, ...query } = {}) => get(`/v1/endpoints${queryOf(query)}`, { signal }),
+    deliveriesTo: (endpoint, { signal, ...query } = {}) =>
+      get(`/v1/deliveries${queryOf({ endpoint, ...query })}`, { signal }),
     testWebhook: (url, { signal } = {}) =>
       connection.data('/v1/webhooks/test', { method: 'POST', json: { url }, signal }),
     webhookSecret: (calling) => get('/v1/webhooks/secret', calling),

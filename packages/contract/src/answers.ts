@@ -136,6 +136,7 @@ export const EndpointList = z.object({
         example: 'https://example.com/hooks/audio',
       }),
       state: z.enum(['ok', 'failing']),
+      failures: z.int().min(0).meta({ description: 'Failed attempts in a row', example: 0 }),
       failedSince: z.iso.datetime().nullable().meta({ example: null }),
       lastAnswer: z.int().nullable().meta({
         description: 'Status of the last answer; null if there was none',
@@ -143,6 +144,19 @@ export const EndpointList = z.object({
       }),
       lastAt: z.iso.datetime().meta({ description: 'Of the last attempt' }),
       pending: z.int().min(0).meta({ description: 'Notifications that are still to be sent', example: 0 }),
+    }),
+  ),
+  nextCursor: z.string().nullable().meta({ example: null }),
+});
+/** GET /v1/deliveries. */
+export const EndpointDeliveries = z.object({
+  deliveries: z.array(
+    z.object({
+      jobId: JobId,
+      event: WebhookDelivery.shape.event,
+      createdAt: z.iso.datetime().meta({ description: 'When the event happened' }),
+      deliveryId,
+      ...progress,
     }),
   ),
   nextCursor: z.string().nullable().meta({ example: null }),
@@ -170,6 +184,10 @@ export const WebhookSecret = z.object({
     .string()
     .regex(/^whsec_/)
     .meta({ example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }),
+  replacedUntil: z.iso.datetime().nullable().meta({
+    description: 'Until when the secret before it signs as well; null if none does',
+    example: null,
+  }),
 });
 export const WebhookTest = z.object({
   status: z.int().meta({ example: 204 }),

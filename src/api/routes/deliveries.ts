@@ -4,16 +4,19 @@ import { randomUUID } from 'node:crypto';
 import {
   type Delivery,
   DeliveryList,
+  EndpointDeliveries,
   EndpointList,
   ResendRequest,
   Resent,
   WebhookSecret,
   WebhookTest,
 } from 'soundpost-contract/answers';
+import { DeliveryProgress } from 'soundpost-contract/deliveries';
 import { ServiceError } from 'soundpost-contract/errors';
 import { WebhookTestRequest } from 'soundpost-contract/webhook-events';
 import { unlessUnreadable } from 'soundpost-kit/redis/record';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
+import { z } from 'zod';
 import { webhookBody } from '../../followups/kinds/webhook.ts';
 import { postWebhook } from '../../followups/post-webhook.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
@@ -21,7 +24,6 @@ import { sendData } from '../answer.ts';
 import { ownedJob } from '../job-answer.ts';
 import { parseRequest, readJson } from '../request.ts';
 import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
-import { z } from 'zod';
 
 /** Of the last endpoint on a page: when it was asked, ms, and what it is, in base64url. */
 const CURSOR_FORM = /^(\d{1,15})-([\w-]+)$/;
@@ -33,6 +35,13 @@ const EndpointQuery = z.object({
     .regex(CURSOR_FORM, 'must be the nextCursor of an earlier page')
     .optional()
     .meta({ description: 'nextCursor of the page before' }),
+});
+
+const DeliveriesQuery = z.object({
+  endpoint: ResendRequest.shape.endpoint.unwrap(),
+  status: DeliveryProgress.shape.status.optional().meta({ description: 'Only those in this state' }),
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  cursor: z.string().max(200).optional().meta({ description: 'nextCursor of the page before' }),
 });
 
 export const deliveryRoutes: readonly Route[] = [
@@ -83,6 +92,28 @@ export const deliveryRoutes: readonly Route[] = [
     handle: listEndpoints,
   },
   {
+    method: 'get',
+    path: '/v1/deliveries',
+    access: { by: 'key', scope: 'webhooks', rate: 'read' },
+    docs: {
+      operationId: 'listEndpointDeliveries',
+      summary: 'List what was posted to one endpoint, newest first',
+      description: 'Of the newest 1,000. What each posted is in `GET /v1/jobs/{jobId}/deliveries`.',
+      tag: 'Webhooks',
+      query: DeliveriesQuery,
+      answers: { 200: { description: 'A page of deliveries', data: EndpointDeliveries } },
+      errors: ['INVALID_REQUEST'],
+    },
+    async handle(context) {
+      const { request, response, services } = context;
+      const { endpoint, status, limit, cursor: after } = parseRequest(DeliveriesQuery, request.query);
+      const choices = { status, limit, after };
+      const { page, next } = await services.followUps.deliveriesTo(keyOf(context).id, endpoint, choices);
+      response.set('Cache-Control', 'no-store');
+      sendData(response, 200, { deliveries: page, nextCursor: next });
+    },
+  },
+  {
     method: 'post',
     path: '/v1/deliveries/resend',
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
@@ -128,9 +159,8 @@ export const deliveryRoutes: readonly Route[] = [
       errors: ['NOT_FOUND'],
     },
     async handle(context) {
-      const [secret] = await secretsOf(context);
-      context.response.set('Cache-Control', 'no-store');
-      sendData(context.response, 200, { secret });
+      const [secret = ''] = await secretsOf(context);
+      await sendSecret(context, secret);
     },
   },
   {
@@ -147,9 +177,7 @@ export const deliveryRoutes: readonly Route[] = [
       errors: [],
     },
     async handle(context) {
-      const secret = await context.services.webhookSecrets.rotate(keyOf(context).id);
-      context.response.set('Cache-Control', 'no-store');
-      sendData(context.response, 200, { secret });
+      await sendSecret(context, await context.services.webhookSecrets.rotate(keyOf(context).id));
     },
   },
 ];
@@ -180,9 +208,10 @@ async function listEndpoints(context: RouteContext): Promise<void> {
   const end = page.at(-1);
   response.set('Cache-Control', 'no-store');
   sendData(response, 200, {
-    endpoints: page.map(({ endpoint, failingSinceMs, lastAnswer, lastAt: atMs, pending }) => ({
+    endpoints: page.map(({ endpoint, failures, failingSinceMs, lastAnswer, lastAt: atMs, pending }) => ({
       endpoint,
       state: failingSinceMs === undefined ? 'ok' : 'failing',
+      failures,
       failedSince: failingSinceMs === undefined ? null : new Date(failingSinceMs).toISOString(),
       lastAnswer: lastAnswer || null,
       lastAt: new Date(atMs).toISOString(),
@@ -219,6 +248,13 @@ async function test(context: RouteContext): Promise<void> {
       ? invalidWebhook(error.message, error)
       : error;
   }
+}
+
+async function sendSecret(context: RouteContext, secret: string): Promise<void> {
+  const { response, services } = context;
+  const untilMs = await services.webhookSecrets.replacedUntilMs(keyOf(context).id);
+  response.set('Cache-Control', 'no-store');
+  sendData(response, 200, { secret, replacedUntil: untilMs === undefined ? null : new Date(untilMs).toISOString() });
 }
 
 /** Throws NOT_FOUND if they cannot be read. */

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { SoundpostError } from 'soundpost-client/error';
 import { type KeyState, type KeyWithSecret, scopes } from 'soundpost-contract/api-keys';
 import { ShownOnce } from '../../secret-value.tsx';
-import { api, isAborted, keyHeaders, sentence, signIn } from '../../session.ts';
+import { api, isAborted, keyId, sentence } from '../../session.ts';
 import { Button, Fault, focusNext, ViewHead } from '../../ui.tsx';
 import { KeyRow } from './key-row.tsx';
 import { NewKeyForm } from './new-key.tsx';
@@ -70,9 +70,6 @@ function NoAdmin() {
   );
 }
 
-/** The id in the key of this tab. */
-const ownId = (): string => keyHeaders()['X-API-Key']?.split('_')[1] ?? '';
-
 interface Shown {
   readonly key: KeyWithSecret;
   readonly isRotated: boolean;
@@ -82,7 +79,7 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
   const [isMaking, setMaking] = useState(false);
   const [shown, setShown] = useState<Shown>();
   const [showsRevoked, setShowsRevoked] = useState(false);
-  const own = keys.find(({ id }) => id === ownId());
+  const own = keys.find(({ id }) => id === keyId());
   const good = keys.filter(({ status }) => status !== 'revoked');
   const revoked = keys.filter(({ status }) => status === 'revoked');
 
@@ -93,8 +90,6 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
   }
 
   function rotated(key: KeyWithSecret): void {
-    // Else this tab would be signed out when the old secret ends.
-    signIn(key.key);
     setShown({ key, isRotated: true });
     onChange();
   }
@@ -146,7 +141,7 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
           onKept={kept}
         >
           Copy the key now: it is not shown again.
-          {shown.isRotated ? ' The old one works 24 hours more. This tab uses the new one already.' : ''}
+          {shown.isRotated ? ' The old one works 24 hours more. You stay signed in.' : ''}
         </ShownOnce>
       )}
       <ul id="keys" class="rows" aria-label="Keys">
