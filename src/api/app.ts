@@ -17,6 +17,7 @@ import { admit } from './middleware/authentication.ts';
 import { errorHandler } from './middleware/errors.ts';
 import type { ApiServices, ApiSettings, Route, RouteContext } from './route.ts';
 import { batchRoutes } from './routes/batch.ts';
+import { bulkRoutes } from './routes/bulk.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
 import { destinationRoutes } from './routes/destinations.ts';
 import { docsRoutes } from './routes/docs.ts';
@@ -39,6 +40,8 @@ export const routes: readonly Route[] = [
   ...batchRoutes,
   ...transcriptionRoutes,
   ...uploadRoutes,
+  // Its path is one of a job's, too.
+  ...bulkRoutes,
   ...jobRoutes,
   ...eventRoutes,
   ...voiceMessageRoutes,

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { Scope } from './api-keys.ts';
 import { DeliveryProgress } from './deliveries.ts';
+import { ErrorBody } from './errors.ts';
 import { BatchId, JobId, OutputName, UploadId } from './ids.ts';
 import { Job, JobStatus, ProcessingStep, VoiceMessageState } from './job.ts';
 
@@ -50,6 +51,32 @@ export const JobList = z.object({
   searchedUntil: z.iso.datetime().nullable().optional().meta({
     description: 'Of a search: it has looked at the jobs submitted after this time; null once at all',
   }),
+});
+
+/** POST /v1/jobs/bulk. */
+export const BulkRequest = z.strictObject({
+  action: z.enum(['retry', 'delete']).meta({
+    description: 'As for one job: retry a failed one as a new job; cancel an unfinished one, or erase files',
+    example: 'retry',
+  }),
+  jobs: z
+    .array(JobId)
+    .min(1)
+    .max(100)
+    .refine((ids) => new Set(ids).size === ids.length, 'must not name a job twice'),
+});
+export const BulkResults = z.object({
+  results: z.array(
+    z.object({
+      jobId: JobId,
+      ok: z.boolean().meta({ example: true }),
+      newJobId: JobId.optional().meta({
+        description: 'Of a retry: the new job',
+        example: 'job_90aa41c6fe0d2b18',
+      }),
+      error: ErrorBody.optional().meta({ description: 'Why this job was left as it is' }),
+    }),
+  ),
 });
 
 /** POST /v1/uploads. */
