@@ -48,7 +48,7 @@ export async function inBulk(
   const failed: string[] = [];
   for (let first = 0; first < jobs.length; first += AT_A_TIME[action]) {
     const part = jobs.slice(first, first + AT_A_TIME[action]).map(({ jobId }) => jobId);
-    const { results } = await withinLimits(() => api().bulk({ action, jobs: part }, { signal }), signal);
+    const { results } = await withinLimits(() => api().bulk(action, part, { signal }), signal);
     failed.push(...results.flatMap(({ error }) => (error === undefined ? [] : sentence(error))));
     onDone(first + part.length);
   }

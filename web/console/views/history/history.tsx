@@ -19,18 +19,12 @@ export function History({ query }: { readonly query: URLSearchParams }) {
   const { page, fault } = useJobs(asked, PAGE, after);
   const work = useWork();
   const chosen = useChosen(query, page?.jobs ?? []);
-  const [counting, setCounting] = useState(0);
   const table = useRef<HTMLDivElement>(null);
 
   function turnTo(cursor: string, next: number): void {
     changeQuery({ after: cursor, page: next === 1 ? '' : String(next), chosen: '' }, true);
     chosen.choose([]);
     table.current?.focus();
-  }
-
-  async function chooseMatching(): Promise<void> {
-    chosen.chooseAll(await allJobs(asked, setCounting));
-    setCounting(0);
   }
 
   function chooseNone(): void {
@@ -54,9 +48,7 @@ export function History({ query }: { readonly query: URLSearchParams }) {
       {chosen.jobs.length === 0 ? null : (
         <BulkActions jobs={chosen.jobs} work={work} onDone={chooseNone}>
           {isWholePage && hasOthers && !chosen.isAll ? (
-            <Button class="small plain" busy={work.busy} onClick={() => void work.run(chooseMatching)}>
-              {counting > 0 ? `${counting} found …` : `Choose all ${page?.total ?? ''} that match`}
-            </Button>
+            <ChooseMatching query={asked} total={page?.total} work={work} onChosen={chosen.chooseAll} />
           ) : null}
         </BulkActions>
       )}
@@ -68,6 +60,30 @@ export function History({ query }: { readonly query: URLSearchParams }) {
       {page?.jobs.length === 0 ? <Empty isSearch={isFiltered(asked)} /> : null}
       {hasOthers ? <Pages number={number} after={after} next={page?.cursor ?? null} onTurn={turnTo} /> : null}
     </section>
+  );
+}
+
+interface ChooseMatchingProps {
+  readonly query: JobQuery;
+  /** Undefined where the service does not know it. */
+  readonly total: number | undefined;
+  readonly work: ReturnType<typeof useWork>;
+  readonly onChosen: (jobs: readonly Job[]) => void;
+}
+
+/** Chooses what matches on the other pages too. */
+function ChooseMatching({ query, total, work, onChosen }: ChooseMatchingProps) {
+  const [found, setFound] = useState(0);
+  const words = total === undefined ? 'Choose all that match' : `Choose all ${total.toLocaleString()}`;
+  return (
+    <Button
+      class="small plain"
+      id="choose-matching"
+      busy={work.busy}
+      onClick={() => void work.run(async () => onChosen(await allJobs(query, setFound)))}
+    >
+      {found === 0 ? words : `${found.toLocaleString()} found`}
+    </Button>
   );
 }
 
