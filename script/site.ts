@@ -10,33 +10,17 @@ import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { referencePage } from 'soundpost-kit/http/api-reference';
 import { build } from 'vitepress';
-import { routes } from '../src/api/app.ts';
-import { openApiDocument as apiDocument } from '../src/api/openapi/document.ts';
-import { keyedRoutes } from '../src/gateway/app.ts';
-import { openApiDocument as gatewayDocument } from '../src/gateway/openapi/document.ts';
-import type { GatewayServices } from '../src/gateway/services.ts';
 import { referenceFiles } from '../src/process/config.ts';
+import { documents } from './openapi-documents.ts';
 
 const projectFolder = resolve(import.meta.dirname, '..');
 const outDir = resolve(process.argv[2] ?? join(projectFolder, 'site'));
 
-/** What of its services the table of routes looks at before a request comes. */
-const gatewayServices: Partial<GatewayServices> = { brands: ['Messenger'] };
-
 await build(join(projectFolder, 'docs'), { outDir });
 
 const references = {
-  api: {
-    title: 'Soundpost API',
-    document: apiDocument(routes, 'https://soundpost.example'),
-  },
-  gateway: {
-    title: 'Soundpost messaging gateway',
-    document: gatewayDocument(
-      keyedRoutes(gatewayServices as GatewayServices),
-      'https://gateway.soundpost.example',
-    ),
-  },
+  api: { title: 'Soundpost API', document: documents.api },
+  gateway: { title: 'Soundpost messaging gateway', document: documents.gateway },
 };
 for (const [name, { title, document }] of Object.entries(references)) {
   const folder = join(outDir, 'reference', name);

@@ -28,6 +28,7 @@ import { healthRoutes } from './routes/health.ts';
 import { hookRoutes } from './routes/hooks.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { keyRoutes } from './routes/keys.ts';
+import { sessionRoutes } from './routes/session.ts';
 import { transcriptionRoutes } from './routes/transcriptions.ts';
 import { uploadRoutes } from './routes/uploads.ts';
 import { usageRoutes } from './routes/usage.ts';
@@ -49,6 +50,7 @@ export const routes: readonly Route[] = [
   ...deliveryRoutes,
   ...destinationRoutes,
   ...keyRoutes,
+  ...sessionRoutes,
   ...usageRoutes,
   ...hookRoutes,
   ...healthRoutes,
@@ -106,8 +108,8 @@ function mounting(services: ApiServices): Mounting<Route> {
         return route.handle({ request, response, services, key: undefined });
       }
       const named = reads === 'job' ? JobId.safeParse(request.params.jobId).data : undefined;
-      const { key, record } = await admit(request, response, services, access, named);
-      const context: RouteContext = { request, response, services, key };
+      const { key, record, session } = await admit(request, response, services, access, named);
+      const context: RouteContext = { request, response, services, key, session };
       return route.handle(named === undefined ? context : { ...context, record });
     },
     async otherMethod(onPath, request, response) {

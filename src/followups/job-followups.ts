@@ -12,10 +12,10 @@ import type { KeptAnswer } from 'soundpost-kit/http/idempotency';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { ofItsType, unlessUnreadable } from 'soundpost-kit/redis/record';
+import { ofItsType, readable, unlessUnreadable } from 'soundpost-kit/redis/record';
 import { decide } from 'soundpost-kit/redis/until-taken';
 import { z } from 'zod';
-import { clearSending, confirmVoice, notePutReplay } from '../jobs/bullmq-internals.ts';
+import { clearSending, confirmVoice, countPending, notePutReplay } from '../jobs/bullmq-internals.ts';
 import { type DestinationReplay, destinationOf } from '../jobs/destinations.ts';
 import type { JobRecord } from '../jobs/job-record.ts';
 import { CHANGE_CHANNEL, destinationId, notePartId, transcriptId, webhookId } from '../jobs/names.ts';
@@ -28,6 +28,7 @@ import {
   VoicePayload,
   WebhookPayload,
 } from '../jobs/payloads.ts';
+import { endpointOf, pendingKey, readEndpoints } from './endpoints.ts';
 import { VOICE_SCHEDULE_SECONDS } from './kind.ts';
 import { FollowUpQueue } from './queue.ts';
 import { readPut } from './state/destinations.ts';
@@ -98,6 +99,32 @@ export class JobFollowUps {
     const data: WebhookPayload = { ...about, ...event };
     await this.#index(jobId, data.deliveryId);
     await this.queues.webhook.add(data.deliveryId, data.event, data, this.#webhookTries);
+    await this.#notePending(data);
+  }
+
+  async #notePending({ tenant, url, deliveryId }: WebhookPayload): Promise<void> {
+    const key = pendingKey(tenant, endpointOf(url).endpoint);
+    await this.#redis.multi().sadd(key, deliveryId).expire(key, this.#keepSeconds).exec();
+  }
+
+  /** Call when a webhook has ended. */
+  async forgetPending({ tenant, url, deliveryId }: WebhookPayload): Promise<void> {
+    await this.#redis.srem(pendingKey(tenant, endpointOf(url).endpoint), deliveryId);
+  }
+
+  /**
+   * A page of the endpoints that the key's webhooks were posted to, asked last first.
+   * @param isAfter whether an endpoint comes behind the page before
+   */
+  async endpoints(tenant: string, limit: number, isAfter: (one: { readonly endpoint: string; readonly lastAt: number }) => boolean) {
+    const known = (await readEndpoints(this.#redis, this.queues.webhook.name, tenant)).filter(isAfter);
+    const page = known.slice(0, limit);
+    const sets = page.map(({ endpoint }) => pendingKey(tenant, endpoint));
+    const pending = sets.length > 0 ? await countPending(this.#redis, 'webhook', sets) : [];
+    return {
+      page: page.map((one, index) => ({ ...one, pending: pending[index] ?? 0 })),
+      hasMore: known.length > limit,
+    };
   }
 
   /** Adds the webhook of a delivery that has ended. */
@@ -237,24 +264,35 @@ export class JobFollowUps {
   /** False if the job has no such webhook. */
   async replayWebhook(jobId: string, deliveryId: string): Promise<boolean> {
     const isOwn = (await this.#redis.sismember(indexKey(jobId), deliveryId)) === 1;
-    return isOwn && (await this.queues.webhook.replay(deliveryId));
+    const stored = isOwn ? await this.queues.webhook.find(deliveryId) : undefined;
+    const [payload] = readable(stored ? [stored.data] : [], (data) => readPayload(WebhookPayload, data));
+    return isOwn && (await this.#replayWebhook(deliveryId, payload));
   }
 
-  /** Resends webhooks that failed at or after this time; answers how many. */
-  async resendWebhooks(tenant: string, sinceMs: number): Promise<number> {
-    const ids: string[] = [];
+  async #replayWebhook(id: string, payload: WebhookPayload | undefined): Promise<boolean> {
+    if (!(await this.queues.webhook.replay(id))) return false;
+    if (payload !== undefined) await this.#notePending(payload);
+    return true;
+  }
+
+  /**
+   * Resends webhooks that failed at or after this time; answers how many.
+   * @param to only to this endpoint: a URL, whose query does not count
+   */
+  async resendWebhooks(tenant: string, sinceMs: number, to?: string): Promise<number> {
+    const wanted = to && endpointOf(to).endpoint;
+    const payloads: WebhookPayload[] = [];
     // Read completely first: a resent webhook leaves the list.
-    for await (const { id, data } of this.queues.webhook.failedSince(sinceMs)) {
-      const payload = await unlessUnreadable(
-        () => readPayload(WebhookPayload, data),
-        () => undefined,
+    for await (const { data } of this.queues.webhook.failedSince(sinceMs)) {
+      const own = readable([data], (one) => readPayload(WebhookPayload, one)).filter(
+        (payload) => payload.tenant === tenant,
       );
-      if (payload?.tenant === tenant) ids.push(id);
+      payloads.push(...own.filter(({ url }) => wanted === undefined || endpointOf(url).endpoint === wanted));
     }
     let resent = 0;
     // Oldest first, in their original order.
-    for (const id of ids.reverse()) {
-      if (await this.queues.webhook.replay(id)) resent += 1;
+    for (const payload of payloads.reverse()) {
+      if (await this.#replayWebhook(payload.deliveryId, payload)) resent += 1;
     }
     return resent;
   }

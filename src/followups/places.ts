@@ -78,7 +78,10 @@ export class TryPlaces {
     return false;
   }
 
-  /** @param httpStatus of the attempt's answer; null: it got none; undefined: nothing was asked */
+  /**
+   * Also of one that still waits.
+   * @param httpStatus of the attempt's answer; null: it got none; undefined: nothing was asked
+   */
   async leave(claim: Claim, httpStatus: number | null | undefined): Promise<void> {
     const answer = httpStatus === undefined ? '' : (httpStatus ?? 0);
     const args = [...argsOf(claim), ...[answer, claim.endpoint ?? '', REMEMBERED_SECONDS, MOST_ENDPOINTS]];

@@ -11,6 +11,7 @@ import type {
   IncomingContent,
   IncomingEdit,
   IncomingMessage,
+  IncomingVideo,
   Pairing,
   ParticipantsChange,
   Presence,
@@ -47,7 +48,7 @@ const CONNECTION_CLOSED = 428;
 const PAIRING_ENDED = 500;
 const NOT_PAIRED = 'nobody paired the instance while its codes were valid; connect it again for new ones';
 
-/** Limit for fetching and preparing received audio. */
+/** Limit for fetching and preparing received media. */
 const FETCH_TIMEOUT_MS = 60_000;
 
 export class Incoming implements TransportReports {
@@ -216,34 +217,39 @@ export class Incoming implements TransportReports {
     switch (content.kind) {
       case 'text':
         return { conversation: content.text };
-      case 'voice':
-        return { audioMessage: content.audio };
+      case 'kept':
+        return content.message;
       case 'file':
-        return this.#voice({ kind: 'file', path: content.path }, instance);
-      case 'url':
-        return (
-          (await this.#voice({ kind: 'url', url: content.url }, instance)) ?? {
-            conversation: content.fallback,
-          }
-        );
+        return this.#media({ kind: 'file', path: content.path }, content.video, instance);
+      case 'url': {
+        const { url, video, fallback } = content;
+        return (await this.#media({ kind: 'url', url }, video, instance)) ?? { conversation: fallback };
+      }
     }
   }
 
   /** undefined if it is no audio or unavailable. Throws if a file meets a part of ours away. */
-  async #voice(audio: AudioInput, instance: Instance): Promise<MessageContent | undefined> {
+  async #media(
+    file: AudioInput,
+    video: IncomingVideo | undefined,
+    instance: Instance,
+  ): Promise<MessageContent | undefined> {
     const { notes, workspaces, closing, logger } = this.#options;
     using limit = deadline(FETCH_TIMEOUT_MS, { signal: closing });
     try {
-      const { audioMessage } = await workspaces.use('received', (workspace) =>
-        notes.make({ audio, workspace, keepsOpus: true }, limit.signal),
-      );
-      return { audioMessage };
+      return await workspaces.use('received', async (workspace) => {
+        if (video !== undefined) {
+          return { videoMessage: await notes.keepVideo({ file, video, workspace }, limit.signal) };
+        }
+        const note = { audio: file, workspace, keepsOpus: true };
+        return { audioMessage: (await notes.make(note, limit.signal)).audioMessage };
+      });
     } catch (error) {
       closing.throwIfAborted();
       const cause = error instanceof GatewayError ? error.cause : error;
       // Its transport reports it again. Of a URL there is the text instead.
-      if (audio.kind === 'file' && awayReason(cause) !== undefined) throw cause;
-      logger.warn({ err: error, instance: instance.name }, 'what somebody sent is no sound that can be kept');
+      if (file.kind === 'file' && awayReason(cause) !== undefined) throw cause;
+      logger.warn({ err: error, instance: instance.name }, 'what somebody sent is nothing that can be kept');
       return undefined;
     }
   }

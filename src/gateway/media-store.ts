@@ -1,4 +1,4 @@
-/** Stores voice notes' encrypted copies, addresses them, and removes them on expiry. */
+/** Stores encrypted copies of messages' media, addresses them, and removes them on expiry. */
 import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,8 @@ import { pipeline } from 'node:stream/promises';
 import { untilAborted } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import { gatewayKey } from 'soundpost-chat/redis-keys';
-import type { AudioMessage } from 'soundpost-contract/gateway';
+import { fetchedAs } from 'soundpost-chat/transport';
+import type { AudioMessage, VideoMessage } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
@@ -52,26 +53,38 @@ export class MediaStore {
     workspace: string,
     signal: AbortSignal,
   ): Promise<AudioMessage> {
+    const kept = await this.seal({ path: note.path, sha256 }, NOTE_TYPE, workspace, signal);
+    const waveform = Buffer.from(note.waveform).toString('base64');
+    return { ...kept, seconds: note.seconds, ptt: true, waveform };
+  }
+
+  /**
+   * Encrypts and stores a file of any kind.
+   * @param sha256 of the file in hexadecimal, if known
+   */
+  async seal(
+    { path, sha256 }: { path: string; sha256: string | undefined },
+    mimetype: string,
+    workspace: string,
+    signal: AbortSignal,
+  ): Promise<Omit<VideoMessage, 'caption'>> {
     const { redis, storage, publicUrl, keepSeconds } = this.#options;
     const id = randomBytes(16).toString('hex');
     const encrypted = join(workspace, `${id}.enc`);
-    const media = await encryptMedia(note.path, encrypted, signal, sha256);
+    const media = await encryptMedia(path, encrypted, signal, { sha256, mimetype });
     // Recorded before it is stored: a crash leaves an id to sweep, never an unknown file.
     await redis.zadd(EXPIRY, redisNow() + keepSeconds * 1000, id);
     await stored(untilAborted(storage.publish(encrypted, storageKey(id)), signal), signal);
     const url = new URL(`${publicUrl}/${storageKey(id)}`);
     return {
       url: url.href,
-      mimetype: 'audio/ogg; codecs=opus',
+      mimetype,
       fileSha256: media.fileSha256.toString('base64'),
       fileLength: String(media.sizeBytes),
-      seconds: note.seconds,
-      ptt: true,
       mediaKey: media.mediaKey.toString('base64'),
       fileEncSha256: media.fileEncSha256.toString('base64'),
       directPath: url.pathname,
       mediaKeyTimestamp: String(Math.floor(Date.now() / 1000)),
-      waveform: Buffer.from(note.waveform).toString('base64'),
     };
   }
 
@@ -80,7 +93,7 @@ export class MediaStore {
    * @throws StorageUnavailable; other errors if the stored copy is damaged or cannot be read
    */
   async plain(
-    { directPath, mediaKey, fileLength, fileSha256 }: AudioMessage,
+    { directPath, mediaKey, fileLength, fileSha256, mimetype }: AudioMessage | VideoMessage,
     maxBytes: number,
     signal: AbortSignal,
   ): Promise<Buffer | undefined> {
@@ -88,7 +101,7 @@ export class MediaStore {
     if (!MEDIA_ID.test(id) || Number(fileLength) > maxBytes) return undefined;
     try {
       const sealed = await buffer(addAbortSignal(signal, await this.#options.storage.read(storageKey(id))));
-      const { iv, cipherKey } = expand(Buffer.from(mediaKey, 'base64'));
+      const { iv, cipherKey } = expand(Buffer.from(mediaKey, 'base64'), mimetype);
       const decipher = createDecipheriv('aes-256-cbc', cipherKey, iv);
       const plain = Buffer.concat([decipher.update(sealed.subarray(0, -MAC_BYTES)), decipher.final()]);
       const hash = createHash('sha256').update(plain).digest('base64');
@@ -137,7 +150,8 @@ export function storageFailure(error: unknown): GatewayError {
 }
 
 // Encryption of stored media (decisions B "Media"): HKDF-SHA256 with a zero salt and the info
-// `WhatsApp Audio Keys` expands a 32-byte media key to 112 bytes: iv 16, cipher key 32, MAC key 32,
+// `WhatsApp Audio Keys` (of videos `WhatsApp Video Keys`) expands a 32-byte media key to 112 bytes:
+// iv 16, cipher key 32, MAC key 32,
 // reference key 32 (unused). The file is AES-256-CBC/PKCS#7 and the first 10 bytes of
 // HMAC-SHA256(MAC key, iv ‖ ciphertext).
 
@@ -151,7 +165,9 @@ interface EncryptedMedia {
   readonly sizeBytes: number;
 }
 
-const KEY_INFO = 'WhatsApp Audio Keys';
+const NOTE_TYPE = 'audio/ogg; codecs=opus';
+const keyInfo = (mimetype: string): string =>
+  fetchedAs(mimetype) === 'video' ? 'WhatsApp Video Keys' : 'WhatsApp Audio Keys';
 const MAC_BYTES = 10;
 
 /** Larger than the streams' 64 KiB, each of which costs an event-loop turn. */
@@ -160,15 +176,16 @@ const CHUNK_BYTES = 512 * 1024;
 /**
  * Encrypts from file to file with a new key, in constant memory.
  * @param sha256 of the plain file in hexadecimal, if known; saves computing it
+ * @param mimetype decides whose keys the file gets; default: those of audio
  */
 export async function encryptMedia(
   input: string,
   output: string,
   signal: AbortSignal,
-  sha256?: string,
+  { sha256, mimetype = NOTE_TYPE }: { sha256?: string | undefined; mimetype?: string } = {},
 ): Promise<EncryptedMedia> {
   const mediaKey = randomBytes(32);
-  const { iv, cipherKey, macKey } = expand(mediaKey);
+  const { iv, cipherKey, macKey } = expand(mediaKey, mimetype);
   const cipher = createCipheriv('aes-256-cbc', cipherKey, iv);
   const mac = createHmac('sha256', macKey).update(iv);
   const plainHash = createHash('sha256');
@@ -200,9 +217,9 @@ export async function encryptMedia(
   return { mediaKey, fileSha256, fileEncSha256: encryptedHash.digest(), sizeBytes };
 }
 
-function expand(mediaKey: Buffer): { iv: Buffer; cipherKey: Buffer; macKey: Buffer } {
+function expand(mediaKey: Buffer, mimetype: string): { iv: Buffer; cipherKey: Buffer; macKey: Buffer } {
   // Zero salt: RFC 5869, 2.2 replaces an empty one with zeros.
-  const expanded = Buffer.from(hkdfSync('sha256', mediaKey, '', KEY_INFO, 112));
+  const expanded = Buffer.from(hkdfSync('sha256', mediaKey, '', keyInfo(mimetype), 112));
   return {
     iv: expanded.subarray(0, 16),
     cipherKey: expanded.subarray(16, 48),

@@ -5,7 +5,8 @@ import { createReadStream } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import type { AudioMessage } from 'soundpost-contract/gateway';
+import type { IncomingVideo } from 'soundpost-chat/transport';
+import type { AudioMessage, VideoMessage } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { MediaFailure } from 'soundpost-media/failure';
 import type { MediaTools } from 'soundpost-media/run';
@@ -55,6 +56,19 @@ export class VoiceNotes {
     } catch (error) {
       throw asNotAudio(error, 'audio');
     }
+  }
+
+  /**
+   * Keeps a video that came in as it is: what is in it nobody looks at.
+   * Throws audio_unreachable.
+   */
+  async keepVideo(
+    { file, video, workspace }: { file: AudioInput; video: IncomingVideo; workspace: string },
+    signal: AbortSignal,
+  ): Promise<VideoMessage> {
+    const { outbound, media } = this.#options;
+    const local = await materialize(file, outbound, workspace, signal);
+    return { ...(await media.seal(local, video.mimetype, workspace, signal)), ...video };
   }
 
   /** Keeps no copy. @throws {MediaFailure} when the file is not audio */

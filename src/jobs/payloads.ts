@@ -253,6 +253,11 @@ export type TranscriptPayload = z.infer<typeof TranscriptPayload>;
 /** How a recording's transcripts ended (decisions A8); a file for each that is heard together. */
 export const TranscriptOutcome = z.discriminatedUnion('status', [
   z.object({ status: z.literal('completed'), files: z.array(StoredTranscript) }),
-  z.object({ status: z.literal('failed'), error: ErrorBody }),
+  z.object({
+    status: z.literal('failed'),
+    error: ErrorBody,
+    /** Because the key's minutes of the day did not suffice. */
+    isOverBudget: z.boolean().optional(),
+  }),
 ]);
 export type TranscriptOutcome = z.infer<typeof TranscriptOutcome>;

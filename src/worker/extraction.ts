@@ -3,7 +3,7 @@
 import { deadline, within } from 'soundpost-base/deadline';
 import { ServiceError } from 'soundpost-contract/errors';
 import { type InputFile, type ProcessingStep, stepsOf } from 'soundpost-contract/job';
-import { isProbe } from 'soundpost-contract/output-request';
+import { isProbe, outputsOf } from 'soundpost-contract/output-request';
 import type { Observer } from 'soundpost-kit/observe/metrics/observer';
 import { noTracing } from 'soundpost-kit/observe/tracing/tracing';
 import type { DiskClaim } from 'soundpost-kit/storage/disk-claim';
@@ -12,13 +12,14 @@ import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { MediaFailure } from 'soundpost-media/failure';
 import type { MediaTools } from 'soundpost-media/run';
 import type { LocalSource } from 'soundpost-media/source-request';
+import type { EarlyHearing } from '../followups/transcripts/early.ts';
 import type { ExtractionJob } from '../jobs/extraction-consumer.ts';
 import type { ExtractProgress, ExtractResult } from '../jobs/payloads.ts';
 import type { Step, StepContext, WorkerServices } from './step.ts';
-import { analyze, inputFileOf } from './steps/analyze.ts';
+import { type AnalyzedVideo, analyze, inputFileOf } from './steps/analyze.ts';
 import { answerProbe } from './steps/answer-probe.ts';
 import { download } from './steps/download.ts';
-import { extract } from './steps/extract.ts';
+import { extract, outputPath } from './steps/extract.ts';
 import { finalize } from './steps/finalize.ts';
 
 /**
@@ -59,19 +60,26 @@ async function runSteps(
     space,
     signal: job.signal,
     logger: services.logger.child({ jobId: job.jobId }),
-    services: { ...services, tools: await chargedTo(job.payload.tenant, services) },
+    services: { ...services, tools: await chargedTo(job, services) },
     report: (step, fraction) => meter.advance(step, fraction, Date.now()),
   };
   const timed = timing(services);
   const limited = <Input, Output>(name: LimitedStep, step: Step<Input, Output>, input: Input) =>
     timed(name, () => withinLimit(name, job.signal, (signal) => step(input, { ...context, signal })));
+  let leave: (() => void) | undefined;
+  let encodedMs: number | undefined;
   const makeFiles = async (video: LocalSource): Promise<ExtractResult> => {
     const analyzed = await limited('analyze', analyze, video);
     meter.setInputFile(inputFileOf(analyzed, null));
-    return limited('finalize', finalize, await limited('extract', extract, analyzed));
+    await using early = await hearEarly(analyzed, context);
+    const extracted = await limited('extract', extract, analyzed);
+    if (early === undefined) return limited('finalize', finalize, extracted);
+    encodedMs = performance.now();
+    // What is left needs the transcriber and the storage, no core.
+    leave?.();
+    return limited('finalize', finalize, { ...extracted, heard: await early.end() });
   };
   const startedMs = performance.now();
-  let leave: (() => void) | undefined;
   try {
     const video = await limited('download', download, undefined);
     // Downloads wait for the link, the later steps for a core: a slow source keeps no core idle,
@@ -89,7 +97,7 @@ async function runSteps(
       : await makeFiles(video);
     services.noteSeconds?.({
       fetching: (fetchedMs - startedMs) / 1000,
-      encoding: (performance.now() - turnMs) / 1000,
+      encoding: ((encodedMs ?? performance.now()) - turnMs) / 1000,
     });
     return result;
   } catch (error) {
@@ -102,8 +110,25 @@ async function runSteps(
   }
 }
 
+/** For a caller that waits for the text alone (decisions F1): the job has no other output. */
+async function hearEarly(
+  { outputs: [{ plan }] }: AnalyzedVideo,
+  { payload, services, jobId, workspace, space, signal }: StepContext,
+): Promise<EarlyHearing | undefined> {
+  const [output, ...others] = outputsOf(payload);
+  if (output?.format !== 'transcript' || others.length > 0) return undefined;
+  return services.hearEarly?.({
+    ...{ jobId, tenant: payload.tenant, output, workspace, signal },
+    path: outputPath(workspace, output.name),
+    // A source that does not say may be longer than the limits.
+    seconds: plan.expectedSeconds ?? 0,
+    makeRoom: (bytes) => space.grow(bytes, signal),
+  });
+}
+
 /** Tools of the key, charged to it while they run; of a key over its budget at nice 19. */
-async function chargedTo(tenant: string, { tools, charge }: WorkerServices): Promise<MediaTools> {
+async function chargedTo(job: ExtractionJob, { tools, charge }: WorkerServices): Promise<MediaTools> {
+  const { tenant } = job.payload;
   if (charge === undefined) return { ...tools, owner: tenant };
   let isOver = await charge(tenant, 0);
   return {
@@ -111,6 +136,7 @@ async function chargedTo(tenant: string, { tools, charge }: WorkerServices): Pro
     owner: tenant,
     meter(seconds) {
       if (seconds > 0) {
+        job.spent?.(seconds);
         void charge(tenant, seconds).then((isNow) => {
           isOver = isNow;
         });

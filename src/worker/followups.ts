@@ -9,19 +9,24 @@ import { consumeCompletions } from '../followups/completion.ts';
 import { JobFollowUps } from '../followups/job-followups.ts';
 import type { FollowUpKind } from '../followups/kind.ts';
 import { destinationKind } from '../followups/kinds/destination.ts';
-import { transcriptKind } from '../followups/kinds/transcript.ts';
+import { partTurn, transcriptKind } from '../followups/kinds/transcript.ts';
 import { voiceKind } from '../followups/kinds/voice.ts';
 import { jobWebhookKind } from '../followups/kinds/webhook.ts';
+import { TryPlaces } from '../followups/places.ts';
 import { WEBHOOKS_AT_A_TIME } from '../followups/post-webhook.ts';
 import type { FollowUpQueue } from '../followups/queue.ts';
 import { readPut } from '../followups/state/destinations.ts';
+import type { PartAnswer } from '../followups/transcripts/client.ts';
+import type { EarlyRecording } from '../followups/transcripts/early.ts';
 import type { TranscriptServices } from '../followups/transcripts/turn.ts';
 import { FollowUpWorker } from '../followups/worker.ts';
 import { isErased } from '../jobs/bullmq-internals.ts';
 import { readableRecord } from '../jobs/job-record.ts';
+import { transcriptId } from '../jobs/names.ts';
 import { spendTranscript } from '../jobs/transcript-minutes.ts';
 import type { WorkerRegistry } from '../jobs/worker-registry.ts';
 import { publicUrlOf, type Resources, type Stores } from '../process/resources.ts';
+import type { WorkerServices } from './step.ts';
 
 interface FollowUpOptions {
   readonly resources: Resources;
@@ -35,6 +40,8 @@ interface FollowUpOptions {
 }
 
 interface FollowUpConsumers {
+  /** Hears a recording while it is decoded. */
+  readonly hearEarly: NonNullable<WorkerServices['hearEarly']>;
   /** Starts nothing new; whatever still runs after `graceMs` is left to another worker. */
   close(graceMs: number): Promise<void>;
 }
@@ -58,6 +65,7 @@ export async function consumeFollowUps(options: FollowUpOptions): Promise<Follow
     await consume(destination, destinations(shared), PUTS_AT_A_TIME, shared),
   ];
   return {
+    hearEarly: earlyHearing(shared),
     async close(graceMs) {
       await Promise.all(consumers.map((consumer) => consumer.close(graceMs)));
       await followUps.close();
@@ -100,11 +108,12 @@ function consume<Payload, Ready, Result extends object>(
   return FollowUpWorker.start({ ...settings, queue, kindOf: () => kind, isAlone: false, concurrency });
 }
 
-function webhooks({ services, config, stores }: Shared) {
+function webhooks({ services, followUps, config, stores }: Shared) {
   return jobWebhookKind({
     ...services,
     post: services.outbound.post,
     secretsOf: (tenant) => stores.webhookSecrets.of(tenant),
+    forgetPending: (payload) => followUps.forgetPending(payload),
     scheduleSeconds: config.WEBHOOK_SCHEDULE_SECONDS,
   });
 }
@@ -124,18 +133,59 @@ function voices({ services, followUps, redis, config, secrets, ports }: Shared) 
 }
 
 function transcripts({ services, followUps, config, redis }: Shared) {
-  const { TRANSCRIBER_URL: url, TRANSCRIBER_API_KEY: apiKey, TRANSCRIBER_MODEL: model } = config;
-  const partMs = config.TRANSCRIBER_TIMEOUT_SECONDS * 1000;
   return transcriptKind({
     ...services,
+    ...hearing(config),
     followUps,
     scheduleSeconds: config.WEBHOOK_SCHEDULE_SECONDS,
-    parts: config.TRANSCRIBER_PARTS,
-    partMs,
-    transcriber: url === undefined ? undefined : { url, apiKey, model, timeoutMs: partMs },
     outputTtlSeconds: config.OUTPUT_TTL_SECONDS,
     spend: transcriptBudget(config.TRANSCRIPT_MINUTES_PER_DAY, redis, services),
   });
+}
+
+/** The transcriber, and how much it is asked at a time. */
+function hearing(config: Shared['config']) {
+  const { TRANSCRIBER_URL: url, TRANSCRIBER_API_KEY: apiKey, TRANSCRIBER_MODEL: model } = config;
+  const partMs = config.TRANSCRIBER_TIMEOUT_SECONDS * 1000;
+  const transcriber = url === undefined ? undefined : { url, apiKey, model, timeoutMs: partMs };
+  return { parts: config.TRANSCRIBER_PARTS, partMs, transcriber };
+}
+
+/** With the follow-ups' budget and places. The attempts are logged as the follow-up's own. */
+function earlyHearing({
+  services,
+  followUps,
+  config,
+  redis,
+}: Shared): NonNullable<WorkerServices['hearEarly']> {
+  const { transcript: queue } = followUps.queues;
+  const { transcriber, ...limits } = hearing(config);
+  const perDay = config.TRANSCRIPT_MINUTES_PER_DAY;
+  const early = {
+    ...services,
+    transcriber,
+    places: new TryPlaces(redis, (id) => queue.promote(id)),
+    claimOf: ({ jobId, tenant, output }: EarlyRecording) => ({
+      ...partTurn(tenant, limits),
+      jobId: transcriptId(jobId, output.name),
+    }),
+    spend: transcriptBudget(perDay, redis, services),
+    ...(perDay !== undefined && {
+      leftSeconds: async (tenant: string) => (await spendTranscript(redis, tenant, perDay)).remaining,
+    }),
+    onTried: ({ jobId, output }: EarlyRecording, answer: PartAnswer, startedAtMs: number) => {
+      const error = answer.kind === 'heard' ? null : answer.error;
+      const exchange = { httpStatus: answer.httpStatus ?? null, latencyMs: Date.now() - startedAtMs, error };
+      const entry = { at: new Date(startedAtMs).toISOString(), ...exchange };
+      return queue.log
+        .add(transcriptId(jobId, output.name), entry, services.logSeconds)
+        .catch(() => undefined);
+    },
+  };
+  return async (recording) => {
+    const { hearEarly } = await import('../followups/transcripts/early.ts');
+    return hearEarly(recording, early);
+  };
 }
 
 function transcriptBudget(

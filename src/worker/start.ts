@@ -46,12 +46,12 @@ export async function startWorker(
   await workspaces.sweep();
   const queues = openQueues(stores.redis, logger);
   const registry = new WorkerRegistry({ redis: stores.redis, queues, logger });
-  const services = await servicesOf(resources, redis);
-
-  const extractions = extractionsOf({ resources, redis, workspaces, queues, registry, services });
   probes.add('disk', diskProbe(resources));
   await probes.ask('disk');
   const followUps = await consumeFollowUps({ resources, stores, redis, registry, workspaces, ports });
+  const { hearEarly } = followUps;
+  const services = { ...(await servicesOf(resources, redis)), hearEarly };
+  const extractions = extractionsOf({ resources, redis, workspaces, queues, registry, services });
   const janitor = janitorOf(resources, stores.redis);
   janitor.start(SWEEP_EVERY_MS);
 

@@ -10,6 +10,7 @@ import type { DiskSpace } from 'soundpost-kit/storage/disk-space';
 import type { Storage } from 'soundpost-kit/storage/storage';
 import type { MediaTools } from 'soundpost-media/run';
 import type { Outbound } from 'soundpost-outbound/outbound';
+import type { EarlyHearing, EarlyRecording } from '../followups/transcripts/early.ts';
 import type { JobSeconds } from '../jobs/outlook.ts';
 import type { ExtractPayload } from '../jobs/payloads.ts';
 import type { Semaphore } from '../jobs/semaphore.ts';
@@ -36,6 +37,8 @@ export interface WorkerServices {
   readonly charge?: (tenant: string, processorSeconds: number) => Promise<boolean>;
   /** Gets the duration of each completed job, for estimates. */
   readonly noteSeconds?: (seconds: JobSeconds) => void;
+  /** Default: recordings are heard by their follow-up alone. */
+  readonly hearEarly?: (recording: EarlyRecording) => Promise<EarlyHearing | undefined>;
   readonly observer?: Observer;
   readonly tracing?: Tracing;
 }

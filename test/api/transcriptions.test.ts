@@ -1,11 +1,18 @@
 /** F1: transcription as OpenAI's own client asks for it, `openai` from npm as it is. */
 import { createReadStream } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
+import { request } from 'node:http';
+import { json } from 'node:stream/consumers';
 import OpenAI from 'openai';
+import { createLogger } from 'soundpost-kit/observe/logger';
+import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { wavHead } from 'soundpost-media/notes/pcm-file';
 import { fetch } from 'soundpost-testing/http';
 import { until } from 'soundpost-testing/until';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { pace } from '../../src/api/openai/patience.ts';
+import { spendTranscript } from '../../src/jobs/transcript-minutes.ts';
 import {
   hear,
   sendJson,
@@ -16,10 +23,12 @@ import { type Json, TestService, useClips } from './api-fixture.ts';
 
 const clip = useClips('tone.mp4', 'silent.mp4');
 const MAX_BYTES = 200_000;
+const MINUTES = 1000;
 const paceBefore = { ...pace };
 
 let transcriber: TranscriberStub;
 let service: TestService;
+let redis: Redis;
 
 beforeAll(async () => {
   transcriber = await startTranscriber();
@@ -28,15 +37,18 @@ beforeAll(async () => {
       TRANSCRIBER_URL: transcriber.url,
       TRANSCRIBER_MODEL: 'large-v3',
       MAX_INPUT_BYTES: String(MAX_BYTES),
+      TRANSCRIPT_MINUTES_PER_DAY: String(MINUTES),
       WEBHOOK_SCHEDULE_SECONDS: Array.from({ length: 10 }, (_, nth) => nth / 10).join(','),
     },
   });
+  redis = connectRedis({ url: service.redis.url, role: 'request', logger: createLogger('silent') });
 });
 beforeEach(() => {
   transcriber.answer = hear;
 });
 afterEach(() => Object.assign(pace, paceBefore));
 afterAll(async () => {
+  await closeRedis(redis);
   await service.close();
   await transcriber.close();
 });
@@ -48,6 +60,7 @@ const model = 'whisper-1';
 type Params = Partial<OpenAI.Audio.TranscriptionCreateParamsNonStreaming>;
 const transcribe = (more: Params = {}, by = client()): Promise<Json> =>
   by.audio.transcriptions.create({ file: file(), model, ...more } as never);
+const tenantOf = (key: string): string => key.split('_')[1] ?? '';
 const newestJob = async (key?: string): Promise<Json> =>
   (await service.call('GET', '/v1/jobs?limit=1', key ? { key } : {})).body.data.jobs[0];
 /** Of a promise that must reject. */
@@ -222,6 +235,38 @@ describe('F1. The package openai understands', () => {
   });
 });
 
+describe('A6. A recording that is longer than what is left of the key’s minutes of the day', () => {
+  const left = 2;
+  /** The day's minutes but two seconds are spent, and the file has three. */
+  const asking = async () => {
+    const key = await service.newKey();
+    await spendTranscript(redis, tenantOf(key), MINUTES, MINUTES * 60 - left);
+    const bytes = Buffer.concat([wavHead(96_000), Buffer.alloc(96_000, 1)]);
+    return () => transcribe({ file: new File([bytes], 'three.wav') }, client(key));
+  };
+  const expectSpent = (error: Json) => {
+    expect(error).toBeInstanceOf(OpenAI.RateLimitError);
+    expect(error).toMatchObject({ status: 429, code: 'rate_limit_exceeded', type: 'requests' });
+    expect(error.message).toContain('TRANSCRIPT_MINUTES_PER_DAY');
+    expect(Number(error.headers.get('retry-after'))).toBeGreaterThan(86_000);
+    expect(error.headers.get('x-should-retry')).toBe('false');
+  };
+
+  it('is 429, and not heard', async () => {
+    const asked = transcriber.asked.length;
+    expectSpent(await errorOf((await asking())()));
+    expect(transcriber.asked).toHaveLength(asked);
+  });
+
+  it('breaks an answer that has begun off, and is 429 when it is asked for again', async () => {
+    pace.beatMs = 1;
+    const ask = await asking();
+    await errorOf(ask());
+    pace.beatMs = paceBefore.beatMs;
+    expectSpent(await errorOf(ask()));
+  });
+});
+
 /** Holds the transcriber's answer until `letGo`. */
 function held(): { heard: () => number; letGo: () => void } {
   const gate = Promise.withResolvers<void>();
@@ -296,7 +341,7 @@ describe('F1. An answer that comes late', () => {
 
 describe('F1. A caller that leaves', () => {
   /** Once the transcriber is asked. */
-  const leaving = async (key: string, heard: () => number, fields: Json = {}): Promise<{ jobId: string }> => {
+  const waiting = async (key: string, heard: () => number, fields: Json = {}) => {
     const heardBefore = heard();
     const left = new AbortController();
     const asked = client(key).audio.transcriptions.create(
@@ -307,8 +352,15 @@ describe('F1. A caller that leaves', () => {
     const { jobId } = await until('the transcriber hears', async () => {
       return heard() > heardBefore && newestJob(key);
     });
-    left.abort();
-    expect(await error).toBeInstanceOf(OpenAI.APIUserAbortError);
+    const leave = async (): Promise<void> => {
+      left.abort();
+      expect(await error).toBeInstanceOf(OpenAI.APIUserAbortError);
+    };
+    return { jobId, leave };
+  };
+  const leaving = async (...of: Parameters<typeof waiting>): Promise<{ jobId: string }> => {
+    const { jobId, leave } = await waiting(...of);
+    await leave();
     return { jobId };
   };
 
@@ -401,6 +453,70 @@ describe('F1. A caller that leaves', () => {
     left.abort();
     const job = await service.ended(headers.get('soundpost-job') ?? '', { key });
     expect(job.error.code).toBe('JOB_CANCELLED');
+    letGo();
+  });
+
+  /** The same request as {@link leaving}'s, of which half has come. */
+  const arriving = async (key: string) => {
+    const form = new FormData();
+    form.append('file', new Blob([await readFile(clip('tone.mp4'))]), 'tone.mp4');
+    form.append('model', model);
+    const whole = new Response(form);
+    const bytes = Buffer.from(await whole.clone().arrayBuffer());
+    const headers = {
+      authorization: `Bearer ${key}`,
+      'content-type': whole.headers.get('content-type') ?? '',
+    };
+    const sending = request(`${service.url}/v1/audio/transcriptions`, {
+      ...{ method: 'POST', headers: { ...headers, 'content-length': bytes.length } },
+    });
+    const answer = new Promise<Json>((resolve, reject) => {
+      sending.once('response', (response) => resolve(json(response)));
+      sending.once('error', reject);
+    });
+    answer.catch(() => undefined);
+    sending.write(bytes.subarray(0, bytes.length / 2));
+    await until('it arrives', () => redis.exists(ownKey('transcription-arriving', tenantOf(key))));
+    return {
+      finish: () => {
+        sending.end(bytes.subarray(bytes.length / 2));
+        return answer;
+      },
+      breakOff: () => sending.destroy(),
+    };
+  };
+
+  it('is waited for while a file of the key arrives, which may be the same', async () => {
+    // Its margin for a busy machine is as long as `rejoinMs`.
+    Object.assign(pace, { beatMs: 100, rejoinMs: 2000 });
+    const { heard, letGo } = held();
+    const [key, otherKey] = [await service.newKey(), await service.newKey()];
+    const { jobId, leave } = await waiting(key, heard);
+    const other = await waiting(otherKey, heard);
+    const upload = await arriving(key);
+    await leave();
+    // The other one leaves later, and nothing of it arrives.
+    await other.leave();
+    await givenUp(other.jobId, otherKey);
+    const answer = upload.finish();
+    await until('it has joined', async () => {
+      return (await redis.exists(ownKey('transcription-arriving', tenantOf(key)))) === 0;
+    });
+    letGo();
+    expect(await answer).toEqual({ text: expect.stringMatching(/^Part/) });
+    expect(heard()).toBe(2);
+    expect((await newestJob(key)).jobId).toBe(jobId);
+  });
+
+  it('is not waited for longer than 120 beats, however slow a file arrives', async () => {
+    Object.assign(pace, { beatMs: 20, rejoinMs: 20, mostBeats: 2 });
+    const { heard, letGo } = held();
+    const key = await service.newKey();
+    const { jobId, leave } = await waiting(key, heard);
+    const upload = await arriving(key);
+    await leave();
+    await givenUp(jobId, key);
+    upload.breakOff();
     letGo();
   });
 

@@ -77,6 +77,12 @@ describe('an upload', () => {
     await service().call('DELETE', `/v1/jobs/${jobId}`);
   });
 
+  it('of exactly the limit is taken', async () => {
+    const bytes = await video();
+    const { status } = await raw(Buffer.concat([bytes, Buffer.alloc(MAX_INPUT_BYTES - bytes.length)]));
+    expect(status).toBe(201);
+  });
+
   it('is named by a job that waits, and by one that failed before it was analysed, with its size while it is kept', async () => {
     const bytes = await video();
     const disposition = { 'content-disposition': 'attachment; filename=talk.mp4' };

@@ -118,6 +118,22 @@ const hole = (path: unknown): string => `https://flows.example/hole/${path}`;
 const GOOD = 'https://flows.example/good';
 const OTHER = 'https://flows.example/other';
 
+it('one that leaves while it waits is given no place later', async () => {
+  const promoted: string[] = [];
+  const places = new TryPlaces(queue().connect('worker'), async (jobId) => void promoted.push(jobId));
+  const claim = (jobId: string) => ({
+    ...{ jobId, key: 'key1', host: 'transcriber' },
+    places: { name: 'transcript', perKey: 1, perHost: 1, leaseMs: 30_000 } as const,
+  });
+  const park = async () => undefined;
+  expect(await places.take(claim('one'), park)).toBe(true);
+  expect(await places.take(claim('two'), park)).toBe(false);
+  expect(await places.take(claim('three'), park)).toBe(false);
+  await places.leave(claim('two'), undefined);
+  await places.leave(claim('one'), 200);
+  expect(promoted).toEqual(['three']);
+});
+
 describe('paths that do not answer', () => {
   it('hold one place each, and none of another path or key of their host', async () => {
     const receivers = hanging();

@@ -30,8 +30,9 @@ export interface Opened {
   readonly fileEncSha256: string;
 }
 
-export function decrypted(file: Buffer, mediaKey: string): Opened {
-  const keys = hkdf(Buffer.from(mediaKey, 'base64'), 'WhatsApp Audio Keys', 112);
+/** @param kind whose keys it was encrypted with */
+export function decrypted(file: Buffer, mediaKey: string, kind: 'Audio' | 'Video' = 'Audio'): Opened {
+  const keys = hkdf(Buffer.from(mediaKey, 'base64'), `WhatsApp ${kind} Keys`, 112);
   const [iv, cipherKey, macKey] = [keys.subarray(0, 16), keys.subarray(16, 48), keys.subarray(48, 80)];
   const ciphertext = file.subarray(0, -10);
   const mac = file.subarray(-10);

@@ -5,10 +5,10 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 526,
-  lines: 75_600,
+  files: 527,
+  lines: 76_200,
   linesOfLargestPart: 15_730,
-  exportedTypeNames: 589,
+  exportedTypeNames: 595,
   linesOfLongestFunction: 85,
   longCommentLines: 0,
   packages: 256,

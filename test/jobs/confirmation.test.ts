@@ -83,21 +83,24 @@ it('a job that a worker has dropped is added again when it is submitted under it
   expect(ran).toEqual([again.jobId]);
 });
 
-it('a job that is not confirmed holds no place, and waits for its confirmation', async () => {
-  const { jobs } = queue();
-  const jobId = newJobId();
+it('after 30 hangs of an API nothing stands in front of a job that is accepted', async () => {
+  const hung = queue().jobQueue({}, undefined, { unconfirmedMs: 10 * 60_000 });
+  const over = Promise.withResolvers<void>();
+  const jobIds = Array.from({ length: 30 }, newJobId);
   const ran = consume();
-  const seen: unknown[] = [];
-  await jobs.submit(TENANT, [{ jobId, payload: payloadOf(TENANT) }], {
-    alongside: async () => {
-      // The worker has one place, and would wait in it.
-      const accepted = await queue().submit(TENANT);
-      await queue().reaches(accepted, 'completed');
-      const waiting = await queue().queue('extract').getJob(jobId);
-      seen.push(ran.length, await waiting?.getState());
-    },
-  });
-  expect(seen).toEqual([1, 'delayed']);
+  const answers = jobIds.map((jobId) =>
+    hung.submit(TENANT, [{ jobId, payload: payloadOf(TENANT) }], { alongside: () => over.promise }),
+  );
+  const delayed = () => queue().queue('extract').getDelayedCount();
+  await until('all are added', async () => (await delayed()) === jobIds.length);
+  // The worker has one place, and would wait in it for each of them.
+  const accepted = await queue().submit(TENANT);
+  await queue().reaches(accepted, 'completed');
+  expect([ran, await delayed()]).toEqual([[accepted], jobIds.length]);
+  // They waited for their confirmation.
+  over.resolve();
+  await Promise.all(answers);
+  await until('each has run', () => ran.length === 1 + jobIds.length);
 });
 
 it('the script that confirms stores the answer, in an open record or one that Redis has lost', async () => {

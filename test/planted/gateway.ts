@@ -463,7 +463,7 @@ export const gatewayFaults: readonly Fault[] = [
     name: 'media-left-out-of-events',
     promise: 'gateway.md "Webhooks of instances": base64 puts the media of a message into its event',
     in: 'instanceKind',
-    search: 'base64 ? audioIn(told) : undefined',
+    search: 'base64 ? mediaIn(told) : undefined',
     replace: 'undefined',
     tests: ['test/gateway/webhooks.test.ts'],
   },

@@ -206,7 +206,7 @@ export const mediaFaults: readonly Fault[] = [
     in: 'Readers.run',
     search: "const { owner = '' } = reading;",
     replace: "const owner = '';",
-    tests: ['packages/media/test/reading/reader.test.ts'],
+    tests: ['packages/media/test/reading/readers.test.ts'],
   },
   {
     name: 'segments-put-together-at-once',

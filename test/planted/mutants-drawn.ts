@@ -108,7 +108,11 @@ export const mutants: readonly Fault[] = [
     in: 'Presences.#instancesIn',
     search: 'const others = chat.isGroup',
     replace: 'const others = !(chat.isGroup)',
-    tests: ['test/gateway/loopback-contract.test.ts', 'test/gateway/send-audio.test.ts'],
+    tests: [
+      'test/gateway/network.test.ts',
+      'test/gateway/loopback-contract.test.ts',
+      'test/gateway/send-audio.test.ts',
+    ],
   },
   {
     name: 'mutant-changed-render-render',
@@ -117,6 +121,7 @@ export const mutants: readonly Fault[] = [
     search: "rendition.mode === 'copy'",
     replace: "rendition.mode !== 'copy'",
     tests: [
+      'packages/media/test/copy-runs.test.ts',
       'packages/media/test/extract.core-all.test.ts',
       'packages/media/test/voice-note.core-all.test.ts',
     ],
@@ -153,7 +158,11 @@ export const mutants: readonly Fault[] = [
       'return GATEWAY_PUBLIC_URL ?? (GATEWAY_PORT === 0 ? undefined : `http://127.0.0.1:${GATEWAY_PORT}`);',
     replace:
       'return GATEWAY_PUBLIC_URL ?? (GATEWAY_PORT !== 0 ? undefined : `http://127.0.0.1:${GATEWAY_PORT}`);',
-    tests: ['test/api/contract-job.test.ts', 'test/api/contract-requests.test.ts'],
+    tests: [
+      'test/api/console.test.ts',
+      'test/api/contract-job.test.ts',
+      'test/api/contract-requests.test.ts',
+    ],
   },
   {
     name: 'mutant-removed-sessions-sessions-close',
@@ -189,7 +198,11 @@ export const mutants: readonly Fault[] = [
     in: 'toolWatch',
     search: 'count(ending);',
     replace: ';',
-    tests: ['test/api/contract-job.test.ts', 'test/end-to-end/three-processes.core-all.test.ts'],
+    tests: [
+      'test/api/metrics/scrape.test.ts',
+      'test/api/contract-job.test.ts',
+      'test/end-to-end/three-processes.core-all.test.ts',
+    ],
   },
   {
     name: 'mutant-negated-plan-iscodecof',
@@ -209,7 +222,11 @@ export const mutants: readonly Fault[] = [
     in: 'readForm',
     search: "if (name !== 'file' || file !== undefined) {",
     replace: "if (name === 'file' || file !== undefined) {",
-    tests: ['test/api/contract-job.test.ts', 'test/api/contract-requests.test.ts'],
+    tests: [
+      'test/api/multipart.test.ts',
+      'test/api/contract-job.test.ts',
+      'test/api/contract-requests.test.ts',
+    ],
   },
   {
     name: 'mutant-removed-disk-claim-diskclaim-grant',
@@ -237,7 +254,11 @@ export const mutants: readonly Fault[] = [
     in: 'bodyStream',
     search: 'callback(receivedBytes > maxBytes ? tooLarge() : null, chunk);',
     replace: 'callback(receivedBytes >= maxBytes ? tooLarge() : null, chunk);',
-    tests: ['test/api/contract-job.test.ts', 'test/api/contract-requests.test.ts'],
+    tests: [
+      'test/api/uploads.test.ts',
+      'test/api/contract-job.test.ts',
+      'test/api/contract-requests.test.ts',
+    ],
   },
   {
     name: 'mutant-removed-semaphore-semaphore-admit',
@@ -301,7 +322,11 @@ export const mutants: readonly Fault[] = [
     in: 'Sessions.#keepOpening',
     search: 'if (instance !== undefined && this.#transports.has(instance.transport)) {',
     replace: 'if (instance === undefined && this.#transports.has(instance.transport)) {',
-    tests: ['test/gateway/loopback-contract.test.ts', 'test/gateway/send-audio.test.ts'],
+    tests: [
+      'test/gateway/lease/standby.test.ts',
+      'test/gateway/loopback-contract.test.ts',
+      'test/gateway/send-audio.test.ts',
+    ],
   },
   {
     name: 'mutant-removed-disk-claim-diskclaim-wait',

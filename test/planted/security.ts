@@ -88,7 +88,7 @@ export const securityFaults: readonly Fault[] = [
     in: 'checkShape',
     search: 'depth > DEEPEST || values > maxValues',
     replace: 'values > maxValues',
-    tests: ['packages/kit/test/http/json-shape.test.ts', 'test/hostile/outside-json.core-all.test.ts'],
+    tests: ['packages/kit/test/http/json-shape.test.ts', 'test/hostile/outside-json.core-all-long.test.ts'],
   },
   {
     name: 'two-hosts-in-a-request',
@@ -137,5 +137,29 @@ export const securityFaults: readonly Fault[] = [
     search: 'if (isSameSecret(password, key)) {',
     replace: "if (isSameSecret(password, key) || address !== '') {",
     tests: ['test/api/board/board.test.ts'],
+  },
+  {
+    name: 'session-without-the-header',
+    promise: 'decisions A6: a request that uses a session needs the header Soundpost-Console: 1',
+    in: 'demandConsole',
+    search: "request.get('soundpost-console') !== '1'",
+    replace: 'false',
+    tests: ['test/api/session.test.ts'],
+  },
+  {
+    name: 'session-from-any-origin',
+    promise: 'decisions A6: where it sends an Origin, it must be its own',
+    in: 'demandConsole',
+    search: 'origin !== undefined && !isOwn(origin, request, publicUrl)',
+    replace: "origin === 'null'",
+    tests: ['test/api/session.test.ts'],
+  },
+  {
+    name: 'session-outlives-its-secret',
+    promise: 'decisions A6: a session ends with its key, also when that is rotated',
+    in: 'admit',
+    search: 'if (admitted.key.isReplaced) throw sessionEnded();',
+    replace: '',
+    tests: ['test/api/session.test.ts'],
   },
 ];

@@ -1,13 +1,19 @@
 /** A turn of a transcript: what is sent, what is kept between turns and tries, and what is left in the end. */
+import { createReadStream } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { wavHead } from 'soundpost-media/notes/pcm-file';
+import { cachedMedia } from 'soundpost-testing/media-cache';
+import { pacedTools } from 'soundpost-testing/media-tools';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type Tried, tryOnce } from '../../src/followups/kind.ts';
 import { transcriptKind } from '../../src/followups/kinds/transcript.ts';
+import { hearEarly } from '../../src/followups/transcripts/early.ts';
 import { type JobRecord, readJobRecord } from '../../src/jobs/job-record.ts';
-import { ExtractResult, type TranscriptOutcome } from '../../src/jobs/payloads.ts';
+import { ExtractPayload, ExtractResult, type TranscriptOutcome } from '../../src/jobs/payloads.ts';
+import { uploadStorageKey } from '../../src/jobs/uploads/record.ts';
+import { runExtraction } from '../../src/worker/extraction.ts';
 import {
   hear,
   sendJson,
@@ -92,6 +98,7 @@ function turn(
     stopping?: AbortSignal;
     transcriber?: undefined;
     spend?: (tenant: string, seconds: number) => Promise<boolean>;
+    mostPartBytes?: number;
   } = {},
 ): Promise<Tried<TranscriptOutcome>> {
   const { last = false, stopping = new AbortController().signal, ...instead } = more;
@@ -245,4 +252,53 @@ it('what is erased while its last part is heard leaves nothing', async () => {
   };
   expect(await turn()).toMatchObject({ outcome: 'done', result: { status: 'failed' } });
   expect(await filesLeft()).not.toContain('one-words.txt');
+});
+
+it('of a job that makes nothing else is heard while it is decoded, and goes on from there', async () => {
+  const [seconds, upload, mostPartBytes] = [50, 'upl_0123456789abcdef', 10 * 32_000 + 44];
+  const source = ['-f', 'lavfi', '-t', String(seconds), '-i', 'anoisesrc=a=0.2:r=16000', '-c:a', 'aac'];
+  const clip = await cachedMedia('fifty-seconds.m4a', source);
+  await around.storage.write(uploadStorageKey(upload), createReadStream(clip));
+  const spent: number[] = [];
+  const spend = async (_tenant: string, more: number) => spent.push(more) > 0;
+  let step = '';
+  const steps: string[] = [];
+  transcriber.answer = (...args) => {
+    steps.push(step);
+    hear(...args);
+  };
+  const places = { name: 'transcript', perKey: 1, perHost: 1, leaseMs: 1000 } as const;
+  const early = {
+    ...{ ...services(), mostPartBytes, spend },
+    places: { take: async () => true, leave: async () => undefined },
+    claimOf: () => ({ jobId: JOB, key: 'tenant01', host: 'transcriber', places }),
+  };
+  const result = await runExtraction(
+    {
+      ...{ jobId: JOB, attemptToken: 'two', order: 1, signal: new AbortController().signal },
+      report: ({ currentStep }) => {
+        step = currentStep;
+      },
+      takeTurn: async () => undefined,
+      payload: ExtractPayload.parse({
+        ...{ version: 1, tenant: 'tenant01', source: { type: 'upload', file: upload, name: 'talk.m4a' } },
+        outputs: [{ name: 'words', format: 'transcript', subtitles: 'txt' }],
+        ...{ options: { priority: 'normal' }, batchId: null, retryOf: null },
+      }),
+    },
+    { ...around.services, tools: pacedTools(10), hearEarly: (recording) => hearEarly(recording, early) },
+    around.workspaces,
+  );
+  // The source is read for five seconds, and a part is there after one and a half.
+  expect(steps[0]).toBe('extracting_audio');
+  record = recordOf({ returnvalue: JSON.stringify(result) });
+  let last = await turn({ spend, mostPartBytes });
+  while (last.outcome === 'step') last = await turn({ spend, mostPartBytes });
+  expect(last).toMatchObject({ outcome: 'done', result: { status: 'completed' } });
+  const parts = transcriber.asked.map((_, nth) => `Part ${nth + 1}.`);
+  const written = await text(await around.storage.read(`files/${JOB}/two.txt`));
+  expect(written.match(/Part \d+\./g)).toEqual(parts);
+  const sum = (all: readonly number[]) => all.reduce((total, each) => total + each, 0);
+  expect(sum(transcriber.asked.map((asked) => asked.seconds))).toBeCloseTo(seconds, 0);
+  expect(sum(spent)).toBeCloseTo(sum(transcriber.asked.map((asked) => asked.seconds)));
 });

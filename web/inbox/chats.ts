@@ -7,6 +7,7 @@ import { get } from './connection.ts';
 import { clock, element, icon } from './elements.ts';
 import { byId, state } from './state.ts';
 import { isLater, tick } from './status.ts';
+import { textOf } from './text-bubble.ts';
 
 let onOpen: (jid: string) => void = () => undefined;
 
@@ -91,7 +92,7 @@ function preview({ key, message, status }: InboxMessage): HTMLElement {
           element('span', { class: 'visually-hidden', textContent: 'Voice message' }),
           element('span', { class: 'chat-text', textContent: lengthAndCaption(message.audioMessage) }),
         ]
-      : [element('span', { class: 'chat-text', textContent: message.conversation })]),
+      : [element('span', { class: 'chat-text', textContent: textOf(message) })]),
   );
 }
 

@@ -12,7 +12,7 @@ import { loadPeople, nameOf } from './people.ts';
 import { attempt } from './sign-in.ts';
 import { byId, chatPath, type OpenChat, openedChat, state } from './state.ts';
 import { isLater } from './status.ts';
-import { TextBubble } from './text-bubble.ts';
+import { TextBubble, textOf } from './text-bubble.ts';
 import { VoiceBubble } from './voice-bubble.ts';
 
 /** A presence that nobody ends is over after this. */
@@ -105,7 +105,7 @@ function addMessage(message: InboxMessage, open: OpenChat): void {
 
 function makeBubble(message: InboxMessage, open: OpenChat): TextBubble | VoiceBubble {
   if (!('audioMessage' in message.message)) {
-    return new TextBubble(message, message.message.conversation);
+    return new TextBubble(message, textOf(message.message));
   }
   const played = `${chatPath(open)}/messages/${encodeURIComponent(message.key.id)}/played`;
   return new VoiceBubble(message, message.message.audioMessage, () => {

@@ -6,6 +6,7 @@ import { callChanged } from './calls.ts';
 import { lastMessageChanged, loadChats } from './chats.ts';
 import { messageChanged, refreshConversation, showDetail, statusMoved, tellOpened } from './conversation.ts';
 import { announce, state } from './state.ts';
+import { textOf } from './text-bubble.ts';
 
 export async function handleEvent({ event, data }: InboxEventEnvelope): Promise<void> {
   switch (event) {
@@ -34,7 +35,7 @@ async function messageCame({ key, message }: GatewayEventData['messages.upsert']
     const what =
       'audioMessage' in message
         ? `New voice message, ${spoken(message.audioMessage.seconds)},`
-        : `New message: ${message.conversation}`;
+        : `New message: ${textOf(message)}`;
     announce(`${what} ${key.fromMe ? 'to' : 'in the chat with'} ${chat.name}`);
   }
   if (key.remoteJid === state.chat?.jid) {

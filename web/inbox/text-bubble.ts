@@ -32,13 +32,19 @@ export class TextBubble {
   }
 
   setContent(content: MessageContent): void {
-    this.#text.replaceChildren(...linked('conversation' in content ? content.conversation : ''));
+    this.#text.replaceChildren(...linked(textOf(content)));
     this.#frame.markEdited();
   }
 
   dispose(): void {
     // A text holds nothing that has to be let go.
   }
+}
+
+/** What a message reads as that cannot be heard. */
+export function textOf(content: MessageContent): string {
+  if ('conversation' in content) return content.conversation;
+  return 'videoMessage' in content ? `[video] ${content.videoMessage.caption ?? ''}`.trim() : '';
 }
 
 /** The text with its addresses as links. */

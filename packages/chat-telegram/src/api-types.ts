@@ -26,7 +26,7 @@ export const Chat = z.object({
 });
 export type Chat = z.infer<typeof Chat>;
 
-/** What voice, audio, video note and document have in common. */
+/** What voice, audio, video note, video and document have in common. */
 const Media = z.object({
   file_id: z.string(),
   file_size: z.int().optional(),
@@ -60,6 +60,7 @@ export const Message = z.object({
   voice: Media.optional(),
   audio: Media.optional(),
   video_note: Media.optional(),
+  video: Media.optional(),
   document: Media.optional(),
   reply_to_message: z.object({ message_id: z.int(), chat: Chat, ...texts }).optional(),
   migrate_to_chat_id: z.int().optional(),

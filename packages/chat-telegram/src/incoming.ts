@@ -5,7 +5,14 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'soundpost-base/logger';
 import type { ChatBook } from 'soundpost-chat/chat-book';
 import type { MessageLog } from 'soundpost-chat/message-log';
-import type { IncomingContent, MessageContext, TransportReports } from 'soundpost-chat/transport';
+import {
+  fetchedAs,
+  type IncomingContent,
+  type IncomingVideo,
+  incomingVideo,
+  type MessageContext,
+  type TransportReports,
+} from 'soundpost-chat/transport';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
 import { type BotApi, NoAnswer, Refused } from './api.ts';
 import { chatName, File, type MemberUpdate, type Message, personName, type Update } from './api-types.ts';
@@ -61,9 +68,11 @@ export class Incoming {
       return;
     }
     await this.#options.workspaces.use('telegram', async (workspace) => {
-      await this.#report(message, await this.#fetch(media, join(workspace, 'received'), signal));
+      const content = await this.#fetch(media, join(workspace, 'received'), signal);
+      await this.#report(message, content);
+      const hasCaption = content.kind === 'file' && content.video !== undefined;
+      if (message.caption !== undefined && !hasCaption) await this.#edited(message);
     });
-    if (message.caption !== undefined) await this.#edited(message);
   }
 
   async #report(message: Message, content: IncomingContent): Promise<void> {
@@ -117,7 +126,7 @@ export class Incoming {
     }
     try {
       await this.#take(media.file_id, path, signal);
-      return { kind: 'file', path };
+      return { kind: 'file', path, video: media.video };
     } catch (error) {
       signal.throwIfAborted();
       const known = error instanceof Refused || error instanceof NoAnswer;
@@ -125,7 +134,7 @@ export class Incoming {
       const reason = known ? error.message : 'the file cannot be read';
       logger.warn({ instanceId, reason }, 'a file that somebody sent could not be fetched');
       if (reason === GATEWAY_TAKES) return tooLarge(media, reason);
-      return /too big/i.test(reason) ? tooLarge(media, TELEGRAM_HANDS_OUT) : missing;
+      return /too big/i.test(reason) ? tooLarge(media, TELEGRAM_HANDS_OUT) : missing(media);
     }
   }
 
@@ -202,24 +211,36 @@ export class Incoming {
   }
 }
 
-type Media = NonNullable<Message['voice']>;
+type Media = NonNullable<Message['voice']> & { readonly video?: IncomingVideo };
 
-/** What can be heard: also a video note, and a document that says that it is audio. */
-function mediaOf({ voice, audio, video_note: videoNote, document }: Message): Media | undefined {
-  return voice ?? audio ?? videoNote ?? (document?.mime_type?.startsWith('audio/') ? document : undefined);
+/**
+ * What is fetched. A video note counts as something said; a document is what it says that it is.
+ */
+function mediaOf({ caption, document, ...message }: Message): Media | undefined {
+  const heard = message.voice ?? message.audio ?? message.video_note;
+  if (heard !== undefined) return heard;
+  const kind = fetchedAs(document?.mime_type);
+  if (kind === 'audio') return document;
+  const seen = message.video ?? (kind === 'video' ? document : undefined);
+  return seen && { ...seen, video: incomingVideo(seen.mime_type, caption) };
 }
+
+const nameOf = ({ video }: Media): string => (video === undefined ? 'A recording' : 'A video');
 
 const megabytes = (bytes: number): number => Math.ceil(bytes / 1_000_000);
 
 const TELEGRAM_HANDS_OUT = 'Telegram hands out 20 MB at most. A local Bot API server has no such limit.';
 const GATEWAY_TAKES = 'the gateway takes 100 MiB at most.';
 
-const tooLarge = ({ file_size: size }: Media, why: string): IncomingContent => ({
+const tooLarge = (media: Media, why: string): IncomingContent => ({
   kind: 'text',
-  text: `[A recording${size === undefined ? '' : ` of ${megabytes(size)} MB`}: ${why}]`,
+  text: `[${nameOf(media)}${media.file_size === undefined ? '' : ` of ${megabytes(media.file_size)} MB`}: ${why}]`,
 });
 
-const missing: IncomingContent = { kind: 'text', text: '[A recording that Telegram did not hand out.]' };
+const missing = (media: Media): IncomingContent => ({
+  kind: 'text',
+  text: `[${nameOf(media)} that Telegram did not hand out.]`,
+});
 
 /** A channel, or an administrator who writes in the name of the group, is an author too. */
 function authorOf({ from, sender_chat: sender, chat }: Message): { jid: string; name: string } {

@@ -23,7 +23,7 @@ import { groupJid, hiddenJid, localOf, personJid } from './addresses.ts';
 import type { Graph } from './graph.ts';
 import { sentenceOf } from './refusals.ts';
 import type { CloudSession } from './session.ts';
-import { GroupChange, Message, Messages, Status, textOf } from './webhook-body.ts';
+import { GroupChange, Message, Messages, mediaOf, Status, textOf } from './webhook-body.ts';
 
 interface IncomingParts {
   readonly instance: Instance;
@@ -180,13 +180,13 @@ export class Incoming {
         linkPreview: false,
       },
     };
-    const sound = message.audio ?? message.voice;
+    const media = mediaOf(message);
     const text = textOf(message);
-    if (sound !== undefined) {
+    if (media !== undefined) {
       await workspaces.use('received', async (folder) =>
         reports.messageArrived(instance.id, {
           ...report,
-          content: await this.#sound(sound.id, folder, mayFail),
+          content: await this.#fetched(media, { folder, mayFail, text: text ?? LOST_VOICE }),
         }),
       );
     } else if (text !== undefined) {
@@ -204,23 +204,26 @@ export class Incoming {
   }
 
   /** …/cloud-api/reference/media: the address is good for 5 minutes, and needs the token. */
-  async #sound(mediaId: string, folder: string, mayFail: boolean): Promise<IncomingContent> {
+  async #fetched(
+    { id, video }: NonNullable<ReturnType<typeof mediaOf>>,
+    { folder, mayFail, text }: { folder: string; mayFail: boolean; text: string },
+  ): Promise<IncomingContent> {
     const { graph, closing, logger, instance } = this.#parts;
-    const path = join(folder, 'voice');
+    const path = join(folder, 'received');
     try {
       const { url } = await graph.ask({
         method: 'GET',
-        path: mediaId,
+        path: id,
         answer: MediaAddress,
         signal: closing,
       });
       await graph.save(url, { path, maxBytes: MAX_MEDIA_BYTES }, closing);
-      return { kind: 'file', path };
+      return { kind: 'file', path, video };
     } catch (error) {
       closing.throwIfAborted();
       if (mayFail || awayReason(error) !== undefined) throw error;
-      logger.warn({ err: error, instance: instance.name }, 'the sound of a message could not be fetched');
-      return { kind: 'text', text: LOST_VOICE };
+      logger.warn({ err: error, instance: instance.name }, 'the media of a message could not be fetched');
+      return { kind: 'text', text };
     }
   }
 

@@ -2,6 +2,7 @@
  * What Meta posts (developers.facebook.com/docs/whatsapp/webhooks/reference). Each change and each
  * message is read by itself, so that one of a new form loses no others.
  */
+import { fetchedAs, type IncomingVideo, incomingVideo } from 'soundpost-chat/transport';
 import { z } from 'zod';
 
 export const WebhookBody = z.object({
@@ -28,7 +29,11 @@ export const Status = z.object({
   errors: z.array(Fault).optional(),
 });
 
-const Media = z.object({ id: z.string().regex(/^\d{1,64}$/), caption: z.string().optional() });
+const Media = z.object({
+  id: z.string().regex(/^\d{1,64}$/),
+  mime_type: z.string().optional(),
+  caption: z.string().optional(),
+});
 const Reply = z.object({ title: z.string() });
 
 /** …/webhooks/reference/messages */
@@ -103,7 +108,23 @@ const labels: Readonly<Record<string, string>> = {
   order: '[order]',
 };
 
-/** What people read of a message without sound; undefined for reactions and the like. */
+/** What is fetched: sound, videos, and documents that are either. */
+export function mediaOf({
+  audio,
+  voice,
+  video,
+  document,
+}: Message): { id: string; video?: IncomingVideo } | undefined {
+  const kind = fetchedAs(document?.mime_type);
+  const heard = audio ?? voice ?? (kind === 'audio' ? document : undefined);
+  if (heard !== undefined) return { id: heard.id };
+  const seen = video ?? (kind === 'video' ? document : undefined);
+  return seen && { id: seen.id, video: incomingVideo(seen.mime_type, seen.caption) };
+}
+
+/**
+ * What people read of a message whose media is not fetched; undefined for reactions and the like.
+ */
 export function textOf(message: Message): string | undefined {
   const { text, image, video, document, button, interactive, type } = message;
   const reply = interactive?.button_reply ?? interactive?.list_reply;

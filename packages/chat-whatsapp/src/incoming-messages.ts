@@ -1,4 +1,4 @@
-/** Incoming messages with their audio, and edits. */
+/** Incoming messages with their media, and edits. */
 
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
@@ -7,11 +7,14 @@ import { pipeline } from 'node:stream/promises';
 import type { WAContextInfo, WAMessage, WAMessageContent, WAMessageKey, WAMessageUpdate } from 'baileys';
 import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
-import type {
-  IncomingContent,
-  IncomingMessage,
-  MessageContext,
-  TransportReports,
+import {
+  fetchedAs,
+  type IncomingContent,
+  type IncomingMessage,
+  type IncomingVideo,
+  incomingVideo,
+  type MessageContext,
+  type TransportReports,
 } from 'soundpost-chat/transport';
 import type { InstanceSettings } from 'soundpost-contract/gateway-instances';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
@@ -87,7 +90,7 @@ export class IncomingMessages {
     if (seen.kind === 'text') {
       await notify({ kind: 'text', text: seen.text });
     } else {
-      await workspaces.use('received', async (folder) => notify(await this.#sound(line, seen.audio, folder)));
+      await workspaces.use('received', async (folder) => notify(await this.#fetched(line, seen, folder)));
     }
     if (!key.fromMe && !isHistory && settings().readMessages) {
       await line.socket.readMessages([key]);
@@ -129,15 +132,15 @@ export class IncomingMessages {
     }
   }
 
-  async #sound(line: Line, audio: AudioContent, folder: string): Promise<IncomingContent> {
-    const path = join(folder, 'voice.ogg');
+  async #fetched(line: Line, { media, text }: SeenMedia, folder: string): Promise<IncomingContent> {
+    const path = join(folder, 'received');
     try {
-      await downloadVoice(line.library, audio, path, this.#options.outbound);
-      return { kind: 'file', path };
+      await download(line.library, media, path, this.#options.outbound);
+      return { kind: 'file', path, video: media.video };
     } catch (error) {
       const { logger, instanceId } = this.#options;
-      logger.warn({ err: error, instanceId }, 'the sound of a message could not be fetched');
-      return { kind: 'text', text: LOST_VOICE };
+      logger.warn({ err: error, instanceId }, 'the media of a message could not be fetched');
+      return { kind: 'text', text: text ?? LOST_VOICE };
     }
   }
 
@@ -159,31 +162,61 @@ export class IncomingMessages {
   }
 }
 
-// Downloads the audio of an incoming message. The message's fields are untrusted: a stranger wrote
+// Downloads the media of an incoming message. The message's fields are untrusted: a stranger wrote
 // them.
 
-type AudioContent = NonNullable<WAMessageContent['audioMessage']>;
+interface Media {
+  readonly file: Pick<
+    NonNullable<WAMessageContent['audioMessage']>,
+    'directPath' | 'mediaKey' | 'fileSha256' | 'mimetype'
+  >;
+  /** Whose keys WhatsApp encrypted it with. */
+  readonly keysOf: 'audio' | 'video' | 'document';
+  readonly video?: IncomingVideo;
+}
 
-/** WhatsApp accepts audio up to 16 MB. */
+interface SeenMedia {
+  readonly media: Media;
+  /** Told where it cannot be fetched. */
+  readonly text: string | undefined;
+}
+
+/** What is fetched: sound, videos, and documents that are either. */
+function mediaOf(content: WAMessageContent): Media | undefined {
+  const { audioMessage, documentMessage } = content;
+  const videoMessage = content.videoMessage ?? content.ptvMessage;
+  if (audioMessage) return { file: audioMessage, keysOf: 'audio' };
+  if (videoMessage) {
+    const { mimetype, caption } = videoMessage;
+    return { file: videoMessage, keysOf: 'video', video: incomingVideo(mimetype, caption) };
+  }
+  const kind = fetchedAs(documentMessage?.mimetype);
+  if (!documentMessage || kind === undefined) return undefined;
+  const { mimetype, caption } = documentMessage;
+  const video = kind === 'video' ? { video: incomingVideo(mimetype, caption) } : {};
+  return { file: documentMessage, keysOf: 'document', ...video };
+}
+
+/** WhatsApp accepts audio and videos up to 16 MB. */
 const LONGEST_BYTES = 16 * 1024 * 1024;
 const MEDIA_KEY_BYTES = 32;
 /** A path and nothing that could change the host before it. */
 const DIRECT_PATH = /^\/[\w./?&=%+~-]+$/;
 const DOWNLOAD_TIMEOUT_MS = 60_000;
 
-/** Writes the decrypted audio to a file. Rejects if it is missing, too large or altered. */
-async function downloadVoice(
+/** Writes the decrypted media to a file. Rejects if it is missing, too large or altered. */
+async function download(
   library: BaileysLibrary,
-  { directPath, mediaKey, fileSha256 }: AudioContent,
+  { file: { directPath, mediaKey, fileSha256 }, keysOf }: Media,
   file: string,
   outbound: Pick<Outbound, 'service'>,
 ): Promise<void> {
   if (!(directPath && DIRECT_PATH.test(directPath) && mediaKey?.length === MEDIA_KEY_BYTES)) {
-    throw new Error('the message does not say where its sound is');
+    throw new Error('the message does not say where its media is');
   }
   using limit = deadline(DOWNLOAD_TIMEOUT_MS);
   // Pass the path only: with `url`, Baileys would connect to any host that the sender wrote.
-  const stream = await library.downloadContentFromMessage({ directPath, mediaKey }, 'audio', {
+  const stream = await library.downloadContentFromMessage({ directPath, mediaKey }, keysOf, {
     options: { ...fetchOptions(await outbound.service()), signal: limit.signal },
   });
   const hash = createHash('sha256');
@@ -194,7 +227,7 @@ async function downloadVoice(
       for await (const chunk of chunks) {
         sizeBytes += chunk.length;
         if (sizeBytes > LONGEST_BYTES) {
-          throw new Error(`the sound has more than ${LONGEST_BYTES} bytes`);
+          throw new Error(`the media has more than ${LONGEST_BYTES} bytes`);
         }
         hash.update(chunk);
         yield chunk;
@@ -204,7 +237,7 @@ async function downloadVoice(
     { signal: limit.signal },
   );
   if (fileSha256?.length && !hash.digest().equals(Buffer.from(fileSha256))) {
-    throw new Error('the sound is not the one that was sent: its hash differs');
+    throw new Error('the media is not the one that was sent: its hash differs');
   }
 }
 
@@ -236,10 +269,11 @@ function seenContent(library: BaileysLibrary, message: WAMessageContent | null |
     return undefined;
   }
   const context = contextOf(content);
-  if (content.audioMessage) {
-    return { kind: 'audio' as const, audio: content.audioMessage, context };
-  }
   const text = textOf(content);
+  const media = mediaOf(content);
+  if (media !== undefined) {
+    return { kind: 'media' as const, media, text, context };
+  }
   return text === undefined ? undefined : { kind: 'text' as const, text, context };
 }
 

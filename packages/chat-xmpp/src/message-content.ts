@@ -1,18 +1,32 @@
 /** Reads the content of a message stanza. */
-import type { IncomingContent, MessageContext } from 'soundpost-chat/transport';
+import {
+  fetchedAs,
+  type IncomingContent,
+  type IncomingVideo,
+  incomingVideo,
+  type MessageContext,
+} from 'soundpost-chat/transport';
 import { attribute, childText, type Element, lengthOf } from './element.ts';
 import { bareOf, resourceOf } from './jid.ts';
 import { ns } from './namespaces.ts';
 
 const SOUND_NAME = /\.(ogg|oga|opus|m4a|mp3|aac|wav|flac|amr|3gp|weba)$/i;
+/** By the ending of the name. */
+const VIDEO_TYPES: Readonly<Record<string, string>> = {
+  mp4: 'video/mp4',
+  m4v: 'video/mp4',
+  mov: 'video/quicktime',
+  webm: 'video/webm',
+  mkv: 'video/x-matroska',
+};
 
 /** Undefined for a stanza without readable content. */
 export function contentOf(stanza: Element): IncomingContent | undefined {
   const body = childText(stanza, 'body');
-  const url = soundUrl(stanza);
+  const media = mediaOf(stanza);
   const text = body === undefined ? undefined : withoutFallback(stanza, body, ns.reply);
-  if (url !== undefined) {
-    return { kind: 'url', url, fallback: text || url };
+  if (media !== undefined) {
+    return { kind: 'url', fallback: text || media.url, ...media };
   }
   return text === undefined || text === '' ? undefined : { kind: 'text', text };
 }
@@ -37,16 +51,28 @@ export function contextOf(stanza: Element): MessageContext {
   };
 }
 
-/** The address of a message's audio file, if it has one. */
-function soundUrl(stanza: Element): string | undefined {
+/** The address of a message's audio file or video, if it has one. */
+function mediaOf(stanza: Element): { url: string; video?: IncomingVideo } | undefined {
   const sharing = stanza.getChild('file-sharing', ns.fileSharing);
   const shared = attribute(sharing?.getChild('sources')?.getChild('url-data', ns.urlData), 'target');
   const mediaType = childText(sharing?.getChild('file', ns.fileMetadata), 'media-type');
-  if (shared !== undefined && mediaType?.startsWith('audio/')) {
-    return httpUrl(shared);
+  if (shared !== undefined && fetchedAs(mediaType) !== undefined) {
+    return fetched(httpUrl(shared), mediaType);
   }
   const url = httpUrl(childText(stanza.getChild('x', ns.outOfBand), 'url'));
-  return url !== undefined && SOUND_NAME.test(new URL(url).pathname) ? url : undefined;
+  return fetched(url, typeByName(url));
+}
+
+function fetched(url: string | undefined, mediaType: string | undefined): ReturnType<typeof mediaOf> {
+  const kind = fetchedAs(mediaType);
+  if (url === undefined || kind === undefined) return undefined;
+  return kind === 'video' ? { url, video: incomingVideo(mediaType, undefined) } : { url };
+}
+
+function typeByName(url = ''): string | undefined {
+  const name = URL.parse(url)?.pathname ?? '';
+  const ending = /\.(\w+)$/.exec(name.toLowerCase())?.[1] ?? '';
+  return SOUND_NAME.test(name) ? 'audio/ogg' : VIDEO_TYPES[ending];
 }
 
 function httpUrl(text: string | undefined): string | undefined {

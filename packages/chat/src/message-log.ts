@@ -310,11 +310,11 @@ function parseLogged([record, status, settled, text, marked, networkId]: (string
   };
 }
 
-/** The content with a new text; for a voice message, the caption. */
-function withText(content: MessageContent, text: string): MessageContent {
-  return 'audioMessage' in content
-    ? { audioMessage: { ...content.audioMessage, caption: text } }
-    : { conversation: text };
+/** The content with a new text; for media, the caption. */
+export function withText(content: MessageContent, text: string): MessageContent {
+  if ('audioMessage' in content) return { audioMessage: { ...content.audioMessage, caption: text } };
+  if ('videoMessage' in content) return { videoMessage: { ...content.videoMessage, caption: text } };
+  return { conversation: text };
 }
 
 function messageAnswer(

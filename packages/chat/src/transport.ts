@@ -6,7 +6,7 @@
  * Operations that not every network has are optional members. Without one, the gateway answers 501
  * `unsupported`, so that nothing seems to have succeeded.
  */
-import type { AudioMessage, MessageContent } from 'soundpost-contract/gateway';
+import type { AudioMessage, MessageContent, VideoMessage } from 'soundpost-contract/gateway';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import type {
   Connection,
@@ -260,12 +260,45 @@ export interface TransportReports {
 
 export type IncomingContent =
   | { readonly kind: 'text'; readonly text: string }
-  /** Audio that the gateway has stored already. */
-  | { readonly kind: 'voice'; readonly audio: AudioMessage }
-  /** Audio on the local disk; the transport removes the file after the report. */
-  | { readonly kind: 'file'; readonly path: string }
-  /** Audio to download from an untrusted address; if that fails, the text is `fallback`. */
-  | { readonly kind: 'url'; readonly url: string; readonly fallback: string };
+  /** Its media the gateway has stored already. */
+  | { readonly kind: 'kept'; readonly message: MessageContent }
+  /** A file on the local disk, which the transport removes after the report. */
+  | { readonly kind: 'file'; readonly path: string; readonly video?: IncomingVideo | undefined }
+  /** A file at an untrusted address; if it cannot be had, the text is `fallback`. */
+  | {
+      readonly kind: 'url';
+      readonly url: string;
+      readonly fallback: string;
+      readonly video?: IncomingVideo | undefined;
+    };
+
+/** That a file is a video, kept as it is. Without this it is audio, and becomes a voice note. */
+export type IncomingVideo = Pick<VideoMessage, 'mimetype' | 'caption'>;
+
+/**
+ * As what a file is fetched; undefined: only its text is told.
+ * @param mimetype as its sender said; default: none
+ */
+export function fetchedAs(mimetype: string | null | undefined): 'audio' | 'video' | undefined {
+  return FETCHED.find((kind) => mimetype?.startsWith(`${kind}/`));
+}
+
+const FETCHED = ['audio', 'video'] as const;
+const MEDIA_TYPE = /^video\/[\w.+-]{1,64}$/;
+
+/**
+ * @param mimetype as its sender said: a stranger's, so that parameters and other words are dropped
+ */
+export function incomingVideo(
+  mimetype: string | null | undefined,
+  caption: string | null | undefined,
+): IncomingVideo {
+  const plain = mimetype?.split(';')[0]?.trim() ?? '';
+  return {
+    mimetype: MEDIA_TYPE.test(plain) ? plain : 'video/mp4',
+    ...(caption ? { caption } : {}),
+  };
+}
 
 export interface IncomingMessage {
   readonly messageId: string;

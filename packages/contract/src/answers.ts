@@ -126,12 +126,41 @@ export const Delivery = z.discriminatedUnion('kind', [WebhookDelivery, OtherDeli
 export type Delivery = z.infer<typeof Delivery>;
 
 export const DeliveryList = z.object({ deliveries: z.array(Delivery) });
+
+/** GET /v1/endpoints. */
+export const EndpointList = z.object({
+  endpoints: z.array(
+    z.object({
+      endpoint: z.string().meta({
+        description: 'Scheme, host, port and path, never a query',
+        example: 'https://example.com/hooks/audio',
+      }),
+      state: z.enum(['ok', 'failing']),
+      failedSince: z.iso.datetime().nullable().meta({ example: null }),
+      lastAnswer: z.int().nullable().meta({
+        description: 'Status of the last answer; null if there was none',
+        example: 204,
+      }),
+      lastAt: z.iso.datetime().meta({ description: 'Of the last attempt' }),
+      pending: z.int().min(0).meta({ description: 'Notifications that are still to be sent', example: 0 }),
+    }),
+  ),
+  nextCursor: z.string().nullable().meta({ example: null }),
+});
 /** POST /v1/deliveries/resend. */
 export const ResendRequest = z.strictObject({
   since: z.iso.datetime({ offset: true }).meta({
     description: 'Notifications that failed at this time or later are sent again',
     example: '2026-11-23T14:00:00Z',
   }),
+  endpoint: z
+    .url({ protocol: /^https?$/, error: 'must be an absolute http or https URL' })
+    .max(2048)
+    .optional()
+    .meta({
+      description: 'Only those to this endpoint; a query does not count',
+      example: 'https://example.com/hooks/audio',
+    }),
 });
 export const Resent = z.object({
   resent: z.int().min(0).meta({ description: 'How many are being sent again' }),
@@ -153,6 +182,23 @@ const Allowance = z.object({ limit: z.number(), remaining: z.int(), resetSeconds
 
 /** How many there may be at a time, how many there are, and how many more there may be. */
 const Budget = z.object({ limit: z.int().min(0), used: z.int().min(0), remaining: z.int().min(0) });
+
+export const UsageDay = z.object({
+  day: z.iso.date().meta({ description: 'In UTC, on which the jobs ended', example: '2026-01-01' }),
+  jobs: z.int().min(0).meta({ description: 'That ended', example: 42 }),
+  failed: z.int().min(0).meta({ description: 'Of these, cancelled ones included', example: 2 }),
+  audioSeconds: z.number().min(0).meta({
+    description: 'Of each completed job the length of its first file, or of its source if it makes none',
+    example: 25_310.4,
+  }),
+  bytesIn: z.int().min(0).meta({
+    description: 'Sizes of the sources; of a failed job if it was found out',
+    example: 7_340_032_000,
+  }),
+  bytesOut: z.int().min(0).meta({ description: 'Sizes of the files that were made', example: 812_004_112 }),
+  processorSeconds: z.number().min(0).meta({ example: 913.6 }),
+});
+export type UsageDay = z.infer<typeof UsageDay>;
 
 /** GET /v1/usage. */
 export const Usage = z.object({
@@ -188,6 +234,9 @@ export const Usage = z.object({
   eventStreams: Budget.meta({
     description: 'That are open now',
     example: { limit: 50, used: 1, remaining: 49 },
+  }),
+  days: z.array(UsageDay).optional().meta({
+    description: 'Only with `from` or `to`: each day of the span, oldest first',
   }),
   streamRequests: z
     .object({

@@ -128,7 +128,7 @@ export const TelegramConnection = z.object({
   botToken: z
     .string()
     .regex(/^\d{1,20}:[\w-]{20,128}$/, 'must be the token that @BotFather answered, digits:letters')
-    .meta({ description: 'Token of the bot', example: '<BOT_TOKEN>' }),
+    .meta({ description: 'Token of the bot', example: '110201543:THE-TOKEN-OF-THE-BOT' }),
 });
 export type TelegramConnection = z.infer<typeof TelegramConnection>;
 

@@ -43,9 +43,17 @@ export const AudioMessage = z.object({
 });
 export type AudioMessage = z.infer<typeof AudioMessage>;
 
-/** What a message says: a voice message or a text. */
+/** A video that came in, as it was sent. */
+export const VideoMessage = AudioMessage.omit({ seconds: true, ptt: true, waveform: true }).extend({
+  mimetype: z.string().meta({ description: 'As its sender said', example: 'video/mp4' }),
+  caption: z.string().optional().meta({ description: 'Text under the video' }),
+});
+export type VideoMessage = z.infer<typeof VideoMessage>;
+
+/** What a message says: a voice message, a video that came in, or a text. */
 export const MessageContent = z.union([
   z.object({ audioMessage: AudioMessage }),
+  z.object({ videoMessage: VideoMessage }),
   z.object({ conversation: z.string() }),
 ]);
 export type MessageContent = z.infer<typeof MessageContent>;

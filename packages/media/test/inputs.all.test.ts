@@ -1,4 +1,8 @@
-/** Each container and each decoder of the build has a way in: a file that leads to it, and gives samples. */
+/**
+ * Each container and each decoder of the build has a way in: a file that leads to it, and gives
+ * samples. The tables of docs/inputs.md are made of the same lists, so a row of it without a file
+ * fails here, and a row of what stays out in other-files.test.ts.
+ */
 import { noAbort, tools } from 'soundpost-testing/extracting';
 import { cachedMedia } from 'soundpost-testing/media-cache';
 import { BUILT_FOLDER } from 'soundpost-testing/needs';
@@ -13,12 +17,6 @@ import { SOUND, ways } from './ways-in.ts';
 
 const isLean = tools.ffmpegPath.startsWith(BUILT_FOLDER);
 const limits = { signal: noAbort, wallLimitMs: 20_000 };
-
-/** No way to make one without its own encoder: decoded by hand, in a file that a project publishes. */
-const byHand: Readonly<Record<string, string>> = {
-  wmalossless:
-    'tests/data/lossless.wma of TagLib, SHA-256 ecf335b03128133afd1dea0a82d9a1b7d15fd161e5ae44614a258d60247135d0',
-};
 
 describe('a way in', () => {
   const usedDecoders = new Set<string>();
@@ -61,15 +59,15 @@ describe('a way in', () => {
     expect(containers.filter(({ demuxer }) => !known.has(demuxer))).toEqual([]);
   });
 
-  it('is there for each codec, or it was decoded by hand', () => {
-    const known = new Set([...ways.map(({ codec }) => codec), ...Object.keys(byHand), 'mjpeg', 'png']);
+  it('is there for each codec', () => {
+    const known = new Set([...ways.map(({ codec }) => codec), 'mjpeg', 'png']);
     const all = [...DECODED_CODECS].filter((codec) => !codec.startsWith('lib'));
     expect(all.filter((codec) => !known.has(codec))).toEqual([]);
   });
 
   it.runIf(isLean)('leads to each decoder of the build', () => {
     const decoders = Object.values(requirements().decoders).flat();
-    const known = new Set([...usedDecoders, ...Object.keys(byHand), 'mjpeg', 'png']);
+    const known = new Set([...usedDecoders, 'mjpeg', 'png']);
     expect(decoders.filter((name) => !name.startsWith('lib') && !known.has(name))).toEqual([]);
   });
 });

@@ -40,6 +40,13 @@ describe('a probe', () => {
     });
   });
 
+  it('takes a file of sound and a cover for audio only', async () => {
+    const cover = ['-f', 'lavfi', '-i', 'testsrc2=s=64x64:r=1:d=1', '-map', '0', '-map', '1'];
+    const options = ['-c:v', 'mjpeg', '-frames:v', '1', '-disposition:v', 'attached_pic'];
+    const file = await cachedMedia('covered.mp3', [...noise(48_000), ...cover, ...options]);
+    expect(await probing(file)).toMatchObject({ isAudioOnly: true, cover: { width: 64 } });
+  });
+
   it('lists the audio tracks by their place among themselves', async () => {
     const { container, tracks, tags, isAudioOnly } = await probing(await three());
     expect(container).toMatchObject({ name: 'mkv', demuxer: 'matroska' });

@@ -242,7 +242,7 @@ function crc24(bytes: Buffer): Buffer {
   return be(3, crc & 0xff_ffff);
 }
 
-/** TAK: a last frame of fewer than 16 samples holds them as they are. Bits, lowest first. */
+/** TAK: one frame of a quarter of a second, neither filtered nor predicted. Bits, lowest first. */
 export function tak(): Buffer {
   const lowFirst = (...fields: readonly (readonly [value: number, length: number])[]): Buffer => {
     const bits = fields.map(([value, length]) => [...binary(value, length)].reverse().join('')).join('');
@@ -250,7 +250,7 @@ export function tak(): Buffer {
       packed(bits).map((byte) => Number.parseInt([...binary(byte, 8)].reverse().join(''), 2)),
     );
   };
-  const samples = 15;
+  const samples = 11_025;
   // Codec, profile, frame's length, samples; PCM, rate − 6000, bits − 8, channels − 1, no layout.
   const about = [
     [2, 6],
@@ -267,8 +267,11 @@ export function tak(): Buffer {
   const block = Buffer.concat([hex('01'), le(3, info.length + 3), info, crc24(info).reverse()]);
   // Sync, last and with the above in it, number, samples, reserved; no metadata.
   const head = lowFirst([0xa0ff, 16], [3, 3], [0, 21], [samples - 1, 14], [0, 2], ...about, [0, 6]);
-  const frame = Buffer.concat([head, crc24(head), noise(samples * 2)]);
-  return Buffer.concat([ascii('tBaK'), block, hex('00 000000'), frame, crc24(frame)]);
+  // Nothing shifted, the first sample, no prediction, one part, no filter, one code: of 14 bits each.
+  const residues = [...noise(samples - 1)].map((byte) => [byte * 40, 14] as const);
+  const body = lowFirst([0, 1], [0, 16], [0, 2], [0, 3], [0, 1], [0, 1], [25, 6], ...residues);
+  const frame = [head, crc24(head), body, crc24(body)];
+  return Buffer.concat([ascii('tBaK'), block, hex('00 000000'), ...frame]);
 }
 
 /** Shorten 2 (Robinson, 1994): the head of a WAV, then blocks of zeros. */
@@ -394,6 +397,25 @@ export function wmaPro(): Buffer {
   const payload = repeated(100, (nth) => Buffer.from([(nth & 15) << 4, ...Array<number>(255).fill(0)]));
   const extra = Buffer.concat([le(2, 16), Buffer.alloc(16)]);
   return wav(0x162, { rate: 44_100, channels: 2, bytes: 256, samples: 2048, extra, payload });
+}
+
+/**
+ * Windows Media Audio Lossless: numbered packets of one frame each, whose samples stand as they are.
+ * A real one, tests/data/lossless.wma of TagLib, was decoded by hand: SHA-256
+ * ecf335b03128133afd1dea0a82d9a1b7d15fd161e5ae44614a258d60247135d0.
+ */
+export function wmaLossless(): Buffer {
+  const [samples, bytes] = [2048, 4104];
+  // The whole frame with this number and two bits at its end: a packet behind its 22 bits.
+  const length = binary(bytes * 8 - 22, 16);
+  const payload = repeated(20, (nth) => {
+    const sound = [...noise(samples * 2, nth)].map((byte) => binary(byte, 8)).join('');
+    const packet = `${binary(nth & 15, 4)}00${binary(0, 16)}`;
+    // Aligned, 0 samples skipped in front and none behind, as they are, of which 0 bits are left out.
+    return packed(`${packet}${length}1${'11'}${binary(0, 12)}0${'01'}1${binary(0, 5)}${sound}00`);
+  });
+  const extra = Buffer.concat([le(2, 16), le(4, 4), Buffer.alloc(8), le(2, 0x40), le(2, 0)]);
+  return wav(0x163, { rate: 44_100, bytes, samples, extra, payload });
 }
 
 /** Windows Media Audio Voice: packets of one superframe, marked as speech. */

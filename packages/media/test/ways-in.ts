@@ -96,6 +96,7 @@ export const ways: readonly Way[] = [
   made('truespeech.wav', 'wav', 'truespeech', rare.truespeech),
   made('pro.wav', 'wav', 'wmapro', rare.wmaPro),
   made('voice.wav', 'wav', 'wmavoice', rare.wmaVoice),
+  made('lossless.wav', 'wav', 'wmalossless', rare.wmaLossless),
   encoded('a.w64', 'w64', 'pcm_s16le'),
   encoded('a.avi', 'avi', 'mp3', '-c:a libmp3lame'),
   encoded('a.aiff', 'aiff', 'pcm_s16be'),

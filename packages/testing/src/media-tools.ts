@@ -24,8 +24,16 @@ function withBefore(line: string): typeof mediaTools {
  */
 export const stoppingTools = withBefore('kill -STOP $$');
 
+/**
+ * ffmpeg reads no faster than so many times real time: a run lasts as long. It writes 256 KiB at a
+ * time.
+ */
+export function pacedTools(readRate: number): typeof mediaTools {
+  return withBefore(`tool=$1; shift; set -- "$tool" -readrate ${readRate} "$@"`);
+}
+
 /** ffmpeg reads no faster than the sound plays: a run is there for as long as the sound is. */
-export const realTimeTools = withBefore('tool=$1; shift; set -- "$tool" -re "$@"');
+export const realTimeTools = pacedTools(1);
 
 /** By tests that make sources: it has what makes sounds and pictures out of nothing. */
 export const systemTools = toolsOf('ffmpeg');

@@ -10,6 +10,8 @@ export const pace = {
   beatMs: 15_000,
   /** How long a caller that has left may come back. */
   rejoinMs: 60_000,
+  /** For how many beats a file that arrives delays the cancelling at most, 30 minutes. */
+  mostBeats: 120,
 };
 
 /** An answer's form, and the bytes without meaning in it. */

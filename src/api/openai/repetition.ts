@@ -11,16 +11,13 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { RedisLease } from 'soundpost-kit/redis/lease';
 import { readText, withEdition } from 'soundpost-kit/redis/record';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { readTranscripts } from '../../followups/state/transcripts.ts';
 import { findJob } from '../job-answer.ts';
 import type { ApiServices } from '../route.ts';
 import { endOrErase } from '../routes/jobs.ts';
 import { idFor } from '../submission.ts';
 import { pace } from './patience.ts';
-
-/** Beats for which an arriving file delays the cancelling, 30 minutes. */
-const MOST_BEATS = 120;
 
 /** More than a submission takes. A process that dies in one holds its repetition up for so long. */
 const SUBMITTED_WITHIN_MS = 10_000;
@@ -117,10 +114,14 @@ async function oneByOne<Result>(redis: Redis, key: string, work: () => Promise<R
   }
 }
 
-const LateFailure = ErrorBody.extend({ code: ErrorCode });
+const LateFailure = ErrorBody.extend({ code: ErrorCode, retryAfterSeconds: z.number().optional() });
 
-const errorOf = ({ code, message, details }: z.infer<typeof LateFailure>): ServiceError =>
-  new ServiceError(code, message, details === undefined ? {} : { details });
+function errorOf({ code, message, details, retryAfterSeconds }: z.infer<typeof LateFailure>): ServiceError {
+  return new ServiceError(code, message, {
+    ...(details === undefined ? {} : { details }),
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+  });
+}
 
 /**
  * A failure that breaks off an answer looks like a lost connection. The package for Python then
@@ -132,7 +133,8 @@ export async function keepFailure(
   same: string,
   error: ServiceError,
 ): Promise<void> {
-  const failure = JSON.stringify(withEdition(error.toBody()));
+  const { retryAfterSeconds } = error;
+  const failure = JSON.stringify(withEdition({ ...error.toBody(), retryAfterSeconds }));
   await redis.set(failureKey(tenant, same), failure, 'PX', pace.rejoinMs);
 }
 
@@ -150,7 +152,7 @@ async function cancelLater(
   { tenant, key, jobId }: { readonly tenant: string; readonly key: string; readonly jobId: string },
 ): Promise<void> {
   const { redis, changes } = services;
-  const { beatMs, rejoinMs } = pace;
+  const { beatMs, rejoinMs, mostBeats } = pace;
   const wholeMs = rejoinMs + beatMs;
   // Gone half a beat before the end, unless another request holds it.
   const lapse = (): Promise<number> => redis.pexpire(key, wholeMs - beatMs / 2);
@@ -161,7 +163,7 @@ async function cancelLater(
     if (changes.closing.aborted) return;
     leftMs -= beatMs;
     // A Redis that is away for a moment is asked at the next beat.
-    const isArriving = beats < MOST_BEATS && (await redis.exists(arrivingKey(tenant)).catch(() => 1)) === 1;
+    const isArriving = beats < mostBeats && (await redis.exists(arrivingKey(tenant)).catch(() => 1)) === 1;
     if (isArriving) {
       leftMs = wholeMs;
       await lapse().catch(() => undefined);

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import {
   type Delivery,
   DeliveryList,
+  EndpointList,
   ResendRequest,
   Resent,
   WebhookSecret,
@@ -20,6 +21,19 @@ import { sendData } from '../answer.ts';
 import { ownedJob } from '../job-answer.ts';
 import { parseRequest, readJson } from '../request.ts';
 import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
+import { z } from 'zod';
+
+/** Of the last endpoint on a page: when it was asked, ms, and what it is, in base64url. */
+const CURSOR_FORM = /^(\d{1,15})-([\w-]+)$/;
+
+const EndpointQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  cursor: z
+    .string()
+    .regex(CURSOR_FORM, 'must be the nextCursor of an earlier page')
+    .optional()
+    .meta({ description: 'nextCursor of the page before' }),
+});
 
 export const deliveryRoutes: readonly Route[] = [
   {
@@ -51,6 +65,22 @@ export const deliveryRoutes: readonly Route[] = [
       errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND', 'NOT_FOUND'],
     },
     handle: replay,
+  },
+  {
+    method: 'get',
+    path: '/v1/endpoints',
+    access: { by: 'key', scope: 'webhooks', rate: 'read' },
+    docs: {
+      operationId: 'listEndpoints',
+      summary: 'List the addresses that webhooks were posted to, asked last first',
+      description:
+        'One entry for all webhooks with the same scheme, host, port and path. An endpoint is failing after three failures in a row, or after one if it has never answered. It is forgotten two days after the last attempt of the key.',
+      tag: 'Webhooks',
+      query: EndpointQuery,
+      answers: { 200: { description: 'A page of endpoints', data: EndpointList } },
+      errors: ['INVALID_REQUEST'],
+    },
+    handle: listEndpoints,
   },
   {
     method: 'post',
@@ -137,10 +167,36 @@ export function deliveriesOf(record: JobRecord, { followUps, signer }: ApiServic
   return followUps.list(record.jobId, (payload) => webhookBody(payload, record, signer));
 }
 
+async function listEndpoints(context: RouteContext): Promise<void> {
+  const { request, response, services } = context;
+  const { limit, cursor } = parseRequest(EndpointQuery, request.query);
+  const [, lastAt, encoded = ''] = CURSOR_FORM.exec(cursor ?? '') ?? [];
+  const last = { atMs: Number(lastAt ?? Infinity), endpoint: Buffer.from(encoded, 'base64url').toString() };
+  const { page, hasMore } = await services.followUps.endpoints(
+    keyOf(context).id,
+    limit,
+    (one) => one.lastAt < last.atMs || (one.lastAt === last.atMs && one.endpoint > last.endpoint),
+  );
+  const end = page.at(-1);
+  response.set('Cache-Control', 'no-store');
+  sendData(response, 200, {
+    endpoints: page.map(({ endpoint, failingSinceMs, lastAnswer, lastAt: atMs, pending }) => ({
+      endpoint,
+      state: failingSinceMs === undefined ? 'ok' : 'failing',
+      failedSince: failingSinceMs === undefined ? null : new Date(failingSinceMs).toISOString(),
+      lastAnswer: lastAnswer || null,
+      lastAt: new Date(atMs).toISOString(),
+      pending,
+    })),
+    nextCursor: hasMore && end ? `${end.lastAt}-${Buffer.from(end.endpoint).toString('base64url')}` : null,
+  });
+}
+
 async function resend(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
-  const { since } = parseRequest(ResendRequest, await readJson(request, response));
-  const resent = await services.followUps.resendWebhooks(keyOf(context).id, Date.parse(since));
+  const { since, endpoint } = parseRequest(ResendRequest, await readJson(request, response));
+  const { id } = keyOf(context);
+  const resent = await services.followUps.resendWebhooks(id, Date.parse(since), endpoint);
   sendData(response, 202, { resent });
 }
 

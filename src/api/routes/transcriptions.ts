@@ -6,10 +6,12 @@ import { text } from 'node:stream/consumers';
 import { ServiceError } from 'soundpost-contract/errors';
 import { type BatchJobRequest, JobOptions, UrlSource } from 'soundpost-contract/job-request';
 import { type TranscriptionRequest, transcriptionFields } from 'soundpost-contract/output-request';
+import type { TranscriptState } from 'soundpost-contract/transcripts';
 import { z } from 'zod';
 import { readTranscripts } from '../../followups/state/transcripts.ts';
 import { languageOf } from '../../followups/transcripts/language.ts';
 import type { StoredTranscript } from '../../jobs/payloads.ts';
+import { spendTranscript } from '../../jobs/transcript-minutes.ts';
 import { invalidForm, readParts } from '../form.ts';
 import { discardAfter } from '../intake.ts';
 import { acceptedJob, findJob } from '../job-answer.ts';
@@ -262,6 +264,7 @@ async function endOf(context: RouteContext, jobId: string, left: AbortSignal): P
       if (record.error !== null) throw failure(record.error);
       if (record.status !== 'completed') return 'unfinished';
       const [transcript] = await readTranscripts(redis, record);
+      if (transcript?.isOverBudget) throw await minutesSpent(context, transcript.state);
       if (transcript?.state.error) throw failure(transcript.state.error);
       return transcript?.file ?? 'unfinished';
     } catch (error) {
@@ -283,6 +286,19 @@ async function endOf(context: RouteContext, jobId: string, left: AbortSignal): P
   throw new ServiceError('SERVICE_UNAVAILABLE', 'the service stops; send the request again', {
     retryAfterSeconds: 1,
   });
+}
+
+/** Found once the length is known: before, {@link submitJobs} refuses if nothing is left. */
+async function minutesSpent(context: RouteContext, { error }: TranscriptState): Promise<ServiceError> {
+  const { redis, settings } = context.services;
+  const { resetSeconds } = await spendTranscript(
+    redis,
+    keyOf(context).id,
+    settings.transcriptMinutesPerDay ?? 0,
+  );
+  const details = error?.details === undefined ? {} : { details: error.details };
+  const message = 'not enough transcript minutes of the day are left';
+  return new ServiceError('RATE_LIMITED', message, { ...details, retryAfterSeconds: resetSeconds });
 }
 
 function failure({ code, message, details }: ReturnType<ServiceError['toBody']>): ServiceError {

@@ -4,6 +4,7 @@ import { transcriptId, webhookId } from '../../jobs/names.ts';
 import { type TranscriptOutcome, TranscriptPayload } from '../../jobs/payloads.ts';
 import type { JobFollowUps } from '../job-followups.ts';
 import { type FollowUpKind, scheduled } from '../kind.ts';
+import type { Turn } from '../places.ts';
 import { NOT_MADE } from '../state/destinations.ts';
 import { heardTogether, LOST, progressOf } from '../state/transcripts.ts';
 import type { Recorded, TranscriptServices } from '../transcripts/turn.ts';
@@ -30,11 +31,9 @@ export function transcriptKind(
   options: TranscriptOptions,
 ): FollowUpKind<TranscriptPayload, Recorded, TranscriptOutcome> {
   const { parts, partMs, scheduleSeconds, observer, logSeconds } = options;
-  const leaseMs = partMs + TURN_MARGIN_MS;
   const note = (audios: readonly unknown[], status: 'completed' | 'failed'): void => {
     for (const _ of audios) observer?.transcriptEnded(status);
   };
-  const places = { name: 'transcript', perKey: parts, perHost: parts, leaseMs } as const;
   return {
     payload: TranscriptPayload,
     async prepare({ jobId, name }) {
@@ -51,12 +50,22 @@ export function transcriptKind(
       return turn;
     },
     schedule: scheduled(scheduleSeconds),
-    turn: async ({ tenant }) => ({ key: tenant, host: HOST, places }),
+    turn: async ({ tenant }) => partTurn(tenant, { parts, partMs }),
     ended: (payload, outcome = { status: 'failed', error: LOST }) => addNext(payload, outcome, options),
     jobOf: ({ jobId }) => jobId,
     tidy: async (payload) => (await load()).removeTranscriptAudio(payload, options),
     logSeconds,
   };
+}
+
+/** The place of a part at the transcriber. */
+export function partTurn(
+  tenant: string,
+  { parts, partMs }: Pick<TranscriptOptions, 'parts' | 'partMs'>,
+): Turn {
+  const leaseMs = partMs + TURN_MARGIN_MS;
+  const places = { name: 'transcript', perKey: parts, perHost: parts, leaseMs } as const;
+  return { key: tenant, host: HOST, places };
 }
 
 /** Adds each one's webhook, its text's delivery, and the webhook of a delivery without a file. */

@@ -14,6 +14,8 @@ for standing = ANSWERS, FAILING do
   redis.call('ZREM', slots('host', host, standing), id)
 end
 redis.call('ZREM', alone(endpoint), id)
+-- One that leaves waits no longer either.
+redis.call('ZREM', waiting(key, group), id)
 redis.call('ZREM', own(key, endpoint), id)
 local function noteAnswer()
   local status = tonumber(answer)

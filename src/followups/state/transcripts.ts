@@ -12,6 +12,8 @@ export interface TranscriptProgress {
   readonly state: TranscriptState;
   /** Only of a completed one. */
   readonly file: StoredTranscript | undefined;
+  /** Whether it failed because the key's minutes of the day did not suffice. */
+  readonly isOverBudget?: boolean | undefined;
 }
 
 /** The transcripts that a recording is heard for, its own first. */
@@ -69,6 +71,7 @@ export function progressOf(audio: TranscriptAudio, outcome: TranscriptOutcome): 
   if (file !== undefined) {
     return { audio, state: { name, status: 'completed', language: file.language, error: null }, file };
   }
-  const error = outcome.status === 'failed' ? outcome.error : LOST;
-  return { audio, state: { name, status: 'failed', language: null, error }, file };
+  const { error, isOverBudget } =
+    outcome.status === 'failed' ? outcome : { error: LOST, isOverBudget: undefined };
+  return { audio, state: { name, status: 'failed', language: null, error }, file, isOverBudget };
 }

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import type { PartHeard, Segment } from './answer.ts';
 
 /** OpenAI's limit, without the form around the file. */
-const LARGEST_PART_BYTES = 25_000_000;
+export const LARGEST_PART_BYTES = 25_000_000;
 
 const Spoken = z.array(z.object({ start: z.number(), end: z.number(), text: z.string() }));
 const Heard = z.object({
@@ -26,19 +26,39 @@ export const Recording = z.object({
   samples: z.int().min(0),
   parts: z.array(z.object({ from: z.int().min(0), to: z.int().min(0) })),
   heard: z.array(Heard),
+  /** Of audio that the key's minutes are not charged with yet. Absent: none. */
+  owedSeconds: z.number().min(0).optional(),
 });
 export type Recording = z.infer<typeof Recording>;
+
+/** What was heard of a recording while it was decoded, in order. */
+export interface HeardBefore {
+  readonly parts: readonly Stretch[];
+  readonly heard: readonly PartHeard[];
+  /** That the key was charged with. */
+  readonly spentSeconds: number;
+}
+
+const NOTHING: HeardBefore = { parts: [], heard: [], spentSeconds: 0 };
 
 /**
  * @param wav bytes of a WAV file: 16 kHz, mono, 16 bits; not kept
  * @param mostBytes of a part; default OpenAI's limit
+ * @param heardBefore called once the file is read; default nothing was heard
  */
 export async function openRecording(
   wav: AsyncIterable<Buffer>,
   mostBytes = LARGEST_PART_BYTES,
+  heardBefore: () => Promise<HeardBefore> = async () => NOTHING,
 ): Promise<Recording> {
   const { dataAt, samples, levels } = await readLevels(wav);
-  return { version: 1, dataAt, samples, parts: partsOf(levels, windowsWithin(mostBytes)), heard: [] };
+  const { parts, heard, spentSeconds } = await heardBefore();
+  const opened: Recording = {
+    ...{ version: 1, dataAt, samples, heard: [] },
+    parts: partsOf(levels, windowsWithin(mostBytes), parts),
+    owedSeconds: Math.max(0, samples / PCM_RATE - spentSeconds),
+  };
+  return heard.reduce(withHeard, opened);
 }
 
 interface RecordingPart {
@@ -107,11 +127,12 @@ export function transcriptOf(
  * pause in the last third of the limit, or else in the quietest 20 ms.
  * @param levels of the whole recording, a window for each 20 ms
  * @param most windows of a part, 1 or more
+ * @param before the first parts, where they are cut already
  */
-export function partsOf(levels: Levels, most: number): Stretch[] {
-  const parts: Stretch[] = [];
-  let from = 0;
-  if (levels.length > most) {
+export function partsOf(levels: Levels, most: number, before: readonly Stretch[] = []): Stretch[] {
+  const parts = [...before];
+  let from = before.at(-1)?.to ?? 0;
+  if (levels.length - from > most) {
     const pauses = pausesIn(levels);
     while (levels.length - from > most) {
       // At least one window, or the loop would not end.

@@ -13,7 +13,7 @@ import { redisNow } from 'soundpost-kit/redis/clock';
 import { readText, withEdition } from 'soundpost-kit/redis/record';
 import { ObjectNotFound, type Storage } from 'soundpost-kit/storage/storage';
 import type { Workspaces } from 'soundpost-kit/storage/workspaces';
-import { PCM_RATE, wavHead } from 'soundpost-media/notes/pcm-file';
+import { wavHead } from 'soundpost-media/notes/pcm-file';
 import type { JobRecord } from '../../jobs/job-record.ts';
 import { besideAudio } from '../../jobs/names.ts';
 import type {
@@ -100,7 +100,7 @@ async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
   const retryUntilUp = <Result>(work: () => Promise<Result>) => services.retryUntilUp(signal, work);
   const keys = besideAudio(audio);
   const keep = (recording: Recording): Promise<unknown> =>
-    retryUntilUp(() => storage.write(keys.heard, Readable.from([JSON.stringify(withEdition(recording))])));
+    retryUntilUp(() => writeHeard(storage, keys.heard, recording));
 
   let recording = await retryUntilUp(() => readHeard(storage, keys.heard));
   if (recording === undefined) {
@@ -109,9 +109,13 @@ async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
       return wav && openRecording(addAbortSignal(signal, wav), services.mostPartBytes);
     });
     if (recording === undefined) return gone();
+  }
+  const { owedSeconds = 0 } = recording;
+  if (owedSeconds > 0) {
     // Whole, before the first part is sent: none is paid for without a text in the end.
-    const mayBeHeard = await services.spend?.(payload.tenant, recording.samples / PCM_RATE);
-    if (mayBeHeard === false) return failed(MINUTES_SPENT);
+    const mayBeHeard = await services.spend?.(payload.tenant, owedSeconds);
+    if (mayBeHeard === false) return minutesSpent();
+    recording = { ...recording, owedSeconds: 0 };
     await keep(recording);
   }
   const part = nextPart(recording);
@@ -135,6 +139,8 @@ async function turnIn(workspace: string, turn: TurnOf): Promise<Turn> {
     ? { outcome: 'step', ...exchange }
     : { ...(await write(workspace, recording, turn)), ...exchange };
 }
+
+const minutesSpent = (): Turn => failed(MINUTES_SPENT, true);
 
 const MINUTES_SPENT =
   'the recording is longer than what is left of the key’s transcript minutes of the day (TRANSCRIPT_MINUTES_PER_DAY); submit it again when GET /v1/usage shows enough';
@@ -225,11 +231,17 @@ function orMissing(error: unknown): undefined {
   if (!(error instanceof ObjectNotFound)) throw error;
 }
 
-async function ask(
+/** @param key of `besideAudio` */
+export async function writeHeard(storage: Storage, key: string, recording: Recording): Promise<void> {
+  await storage.write(key, Readable.from([JSON.stringify(withEdition(recording))]));
+}
+
+/** Of a part, observed and traced. @throws the reason of `signal` when it aborts */
+export async function ask(
   transcriber: Transcriber,
   part: Parameters<typeof transcribePart>[1],
   signal: AbortSignal,
-  { observer, tracing = noTracing }: TranscriptServices,
+  { observer, tracing = noTracing }: Pick<TranscriptServices, 'observer' | 'tracing'>,
 ): Promise<PartAnswer> {
   const startedAt = performance.now();
   const attributes = {
@@ -263,9 +275,10 @@ function again(error: string, { last }: Attempt, retryAfterSeconds?: number): Tu
 }
 
 /** @param details without addresses, because callers see it */
-export function failed(details: string): Turn {
+export function failed(details: string, isOverBudget?: true): Turn {
   const error = { code: 'TRANSCRIPT_FAILED', message: 'the transcript could not be made', details } as const;
-  return { outcome: 'done', result: { status: 'failed', error }, error: details };
+  const result = { status: 'failed', error, ...(isOverBudget && { isOverBudget }) } as const;
+  return { outcome: 'done', result, error: details };
 }
 
 export function gone(): Turn {

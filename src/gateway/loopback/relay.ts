@@ -230,10 +230,7 @@ function incoming(message: Relayed, more: Partial<IncomingMessage> = {}): Incomi
     authorJid: personJid(from.digits),
     authorName: from.name,
     timestampSeconds: message.timestampSeconds,
-    content:
-      'conversation' in content
-        ? { kind: 'text', text: content.conversation }
-        : { kind: 'voice', audio: content.audioMessage },
+    content: { kind: 'kept', message: content },
     context: message.context,
     ...more,
   };

@@ -5,7 +5,7 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { meansJid, parseAddress } from 'soundpost-chat/address';
-import type { LoggedMessage } from 'soundpost-chat/message-log';
+import { type LoggedMessage, withText } from 'soundpost-chat/message-log';
 import { type Chat, type Session, UnsupportedOperation } from 'soundpost-chat/transport';
 import { GatewayError } from 'soundpost-contract/gateway-errors';
 import {
@@ -243,7 +243,7 @@ function updateMessage({ sessions, log, answersAsPublic }: GatewayServices): Rou
       if (!logged.key.fromMe || key.fromMe === false) {
         throw new GatewayError('not_editable', 'key: only own messages can be changed');
       }
-      const kind = 'audioMessage' in logged.message ? 'voice' : 'text';
+      const kind = 'conversation' in logged.message ? 'text' : 'voice';
       await session.editMessage({ chat, key: logged.key, text, kind });
       await log.edit(logged, text);
       return answersAsPublic ? editedMessage(logged, text) : undefined;
@@ -257,10 +257,7 @@ function editedMessage(
 ): z.input<typeof PublicEditAnswer> {
   return {
     key,
-    message:
-      'audioMessage' in message
-        ? { audioMessage: { ...message.audioMessage, caption: text } }
-        : { conversation: text },
+    message: withText(message, text),
     messageTimestamp: String(timestampSeconds),
     status,
   };

@@ -3,7 +3,7 @@
 import { within } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
 import type { LiveEvent } from 'soundpost-chat/event-stream';
-import type { AudioMessage } from 'soundpost-contract/gateway';
+import type { AudioMessage, VideoMessage } from 'soundpost-contract/gateway';
 import type { NamedGatewayEvent } from 'soundpost-contract/gateway-events';
 import { MAX_EVENT_MEDIA_BYTES } from 'soundpost-contract/gateway-webhooks';
 import { awayReason } from 'soundpost-kit/observe/away';
@@ -71,8 +71,9 @@ const READ_MEDIA_WITHIN_MS = 10_000;
 /** Shown in the log of deliveries. */
 const WITHOUT_MEDIA = 'told without its media: the stored copy is damaged or cannot be read';
 
+type Media = AudioMessage | VideoMessage;
 /** The body without its media, which are read only when it is posted. */
-export type ReadyEvent = Webhook & { readonly audio?: AudioMessage | undefined };
+export type ReadyEvent = Webhook & { readonly media?: Media | undefined };
 type EventKind = FollowUpKind<EventDelivery, ReadyEvent, { readonly status: number }>;
 
 interface InstanceKindOptions {
@@ -93,8 +94,8 @@ interface InstanceKindOptions {
 export function instanceKind(options: InstanceKindOptions): EventKind {
   const { webhooks, media, publicUrl, post, scheduleSeconds, logSeconds, logger, observer } = options;
   /** Undefined if they cannot be had: the event is told without them. */
-  const mediaOf = async (audio: AudioMessage, { number }: Attempt, signal: AbortSignal) => {
-    const read = (limit: AbortSignal) => media.plain(audio, MAX_EVENT_MEDIA_BYTES, limit);
+  const mediaOf = async (sealed: Media, { number }: Attempt, signal: AbortSignal) => {
+    const read = (limit: AbortSignal) => media.plain(sealed, MAX_EVENT_MEDIA_BYTES, limit);
     try {
       return { plain: await within(READ_MEDIA_WITHIN_MS, read, { signal }) };
     } catch (err) {
@@ -115,17 +116,17 @@ export function instanceKind(options: InstanceKindOptions): EventKind {
       const receiver = publicUrl && { instanceId, destination, serverUrl: publicUrl };
       const body = receiver ? JSON.stringify(publicEvent(told, receiver)) : envelope;
       const url = addressOf(webhook, event);
-      const audio = base64 ? audioIn(told) : undefined;
-      return { ready: { id, url, headers, secrets: [secret], body, audio } };
+      const sealed = base64 ? mediaIn(told) : undefined;
+      return { ready: { id, url, headers, secrets: [secret], body, media: sealed } };
     },
-    async try({ audio, ...webhook }, { instanceId, event }, attempt, signal) {
+    async try({ media: sealed, ...webhook }, { instanceId, event }, attempt, signal) {
       const trying = (body: string) =>
         tryWebhook({ ...webhook, body }, attempt, signal, {
           ...{ post, finalStatuses: FINAL, logger, about: { instanceId, event }, event },
           ...(observer && { observed: { as: 'instance', observer } }),
         });
-      if (audio === undefined) return trying(webhook.body);
-      const { plain, error } = await mediaOf(audio, attempt, signal);
+      if (sealed === undefined) return trying(webhook.body);
+      const { plain, error } = await mediaOf(sealed, attempt, signal);
       const tried = await trying(plain === undefined ? webhook.body : bodyWith(webhook.body, plain));
       return tried.outcome === 'done' && error !== undefined ? { ...tried, error } : tried;
     },
@@ -135,16 +136,18 @@ export function instanceKind(options: InstanceKindOptions): EventKind {
       const webhook = await webhooks.of(instanceId);
       if (webhook === undefined) return undefined;
       const turn = { key: instanceId, ...endpointOf(addressOf(webhook, event)), places: PLACES };
-      const hasMedia = webhook.base64 && audioIn(toldIn(envelope)) !== undefined;
+      const hasMedia = webhook.base64 && mediaIn(toldIn(envelope)) !== undefined;
       return hasMedia ? { ...turn, host: MEDIA_HOST, places: MEDIA_PLACES } : turn;
     },
     logSeconds,
   };
 }
 
-function audioIn({ event, data }: NamedGatewayEvent): AudioMessage | undefined {
-  const hasMedia = event === 'messages.upsert' || event === 'send.message';
-  return hasMedia && 'audioMessage' in data.message ? data.message.audioMessage : undefined;
+function mediaIn({ event, data }: NamedGatewayEvent): Media | undefined {
+  if (event !== 'messages.upsert' && event !== 'send.message') return undefined;
+  const { message } = data;
+  if ('audioMessage' in message) return message.audioMessage;
+  return 'videoMessage' in message ? message.videoMessage : undefined;
 }
 
 /** `data.message.base64`, as the public server has it. */

@@ -7,14 +7,20 @@ import { type NamedOutput, outputsOf, type TranscriptRequest } from 'soundpost-c
 import { fileKindOf } from 'soundpost-contract/transcripts';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Extraction } from 'soundpost-media/extract';
-import { attemptFiles } from '../../jobs/names.ts';
+import type { Recording } from '../../followups/transcripts/recording.ts';
+import { attemptFiles, besideAudio } from '../../jobs/names.ts';
 import type { ExtractResult, StoredFile, TranscriptAudio } from '../../jobs/payloads.ts';
 import type { Step, StepContext } from '../step.ts';
 import { inputFileOf } from './analyze.ts';
 import { type ExtractedAudio, outputPath } from './extract.ts';
 import { warningsOf } from './warnings.ts';
 
-export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, context) => {
+interface HeardAudio extends ExtractedAudio {
+  /** The parts of its recording that were heard while it was decoded. */
+  readonly heard?: Recording | undefined;
+}
+
+export const finalize: Step<HeardAudio, ExtractResult> = async (extracted, context) => {
   const { services, workspace, payload, signal } = context;
   const { voice, sourceSeconds } = extracted.extraction;
   context.report('finalizing', 0);
@@ -32,7 +38,10 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
     const filename = filenameOf(output, extracted, context);
     if (output.format === 'transcript') {
       const audio = transcriptAudio(output, extracted, { storageKey: key, filename });
-      if (audio.notMade === undefined && audio.heardAs === undefined) await publish(path, key);
+      if (audio.notMade === undefined && audio.heardAs === undefined) {
+        await publish(path, key);
+        await keepHeard(extracted.heard, audio, context);
+      }
       transcripts.push(audio);
       continue;
     }
@@ -62,6 +71,17 @@ export const finalize: Step<ExtractedAudio, ExtractResult> = async (extracted, c
     voice: voice && voiceFile && voiceOf(voice, voiceFile.key),
   };
 };
+
+/** Where the follow-up goes on from. */
+async function keepHeard(
+  heard: Recording | undefined,
+  audio: TranscriptAudio,
+  { services, signal }: StepContext,
+): Promise<void> {
+  if (heard === undefined) return;
+  const { writeHeard } = await import('../../followups/transcripts/turn.ts');
+  await services.retryUntilUp(signal, () => writeHeard(services.storage, besideAudio(audio).heard, heard));
+}
 
 function voiceOf(
   { parts, ...voice }: NonNullable<Extraction['voice']>,

@@ -1,16 +1,28 @@
 /** What people send to a bot, by long polling and by webhook, and how its connection ends. */
+import { EventEmitter, once } from 'node:events';
 import { truncate, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fetch } from 'soundpost-testing/http';
+import { receivedBody } from 'soundpost-testing/received-body';
 import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { decrypted } from '../decrypted.ts';
 import { ada, createBot, startTelegram, type TelegramUnderTest, untilState } from './telegram-fixture.ts';
 
 let net: TelegramUnderTest;
+/** Takes the events of the instance's webhook. */
+const told = new EventEmitter();
+const receiver = createServer(async (request, response) => {
+  const body = await receivedBody(request);
+  response.writeHead(204).end();
+  told.emit('event', JSON.parse(String(body)));
+});
 
 beforeAll(async () => {
-  net = await startTelegram();
+  await once(receiver.listen(0, '127.0.0.1'), 'listening');
+  net = await startTelegram({}, `127.0.0.1:${(receiver.address() as AddressInfo).port}`);
   await createBot(net);
 });
 
@@ -20,6 +32,7 @@ afterAll(async () => {
   expect(net.logged.length).toBeGreaterThan(0);
   expect(net.logged.filter((line) => line.includes(net.api.secret))).toEqual([]);
   await net.close();
+  receiver.close();
 });
 
 /** The event of a message that Ada says in her own chat. */
@@ -48,6 +61,44 @@ describe('long polling', () => {
     const response = await fetch(`${net.gateway.url}${audioMessage.directPath}`);
     const file = Buffer.from(await response.arrayBuffer());
     expect(decrypted(file, audioMessage.mediaKey).fileSha256).toBe(audioMessage.fileSha256);
+  });
+
+  it.each([
+    ['a video', { video: { file_id: 'm1', mime_type: 'video/mp4; x=1' }, caption: 'look' }],
+    ['a document that says so', { document: { file_id: 'm1', mime_type: 'video/mp4' }, caption: 'look' }],
+  ])('keeps %s as it is, with its caption', async (_, content) => {
+    const bytes = Buffer.from('of a video nobody looks at the bytes');
+    net.api.files.set('m1', { bytes });
+    const { message, messageType } = await heard(content);
+    expect(messageType).toBe('videoMessage');
+    const { videoMessage } = message;
+    expect(videoMessage).toMatchObject({ mimetype: 'video/mp4', caption: 'look' });
+    const response = await fetch(`${net.gateway.url}${videoMessage.directPath}`);
+    const file = Buffer.from(await response.arrayBuffer());
+    expect(decrypted(file, videoMessage.mediaKey, 'Video').plain).toEqual(bytes);
+  });
+
+  it('puts a video into the event where the webhook asks for media', async () => {
+    const bytes = Buffer.from('a video');
+    net.api.files.set('m3', { bytes });
+    const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+    const webhook = { url, base64: true, events: ['messages.upsert'] };
+    await net.gateway.call('POST', '/webhook/set/bot', { webhook });
+    const [[{ data }]] = await Promise.all([
+      once(told, 'event'),
+      heard({ video: { file_id: 'm3', mime_type: 'no\ntype' } }),
+    ]);
+    expect(data.message.videoMessage.mimetype).toBe('video/mp4');
+    expect(Buffer.from(data.message.base64, 'base64')).toEqual(bytes);
+    await net.gateway.call('POST', '/webhook/set/bot', { webhook: { ...webhook, enabled: false } });
+  });
+
+  it('tells of a picture its text alone, and that a video is too large', async () => {
+    const picture = { document: { file_id: 'm2', mime_type: 'image/png' }, caption: 'a picture' };
+    expect((await heard(picture)).message).toEqual({ conversation: 'a picture' });
+    net.api.files.set('m2', { bytes: net.note, size: 31_000_000 });
+    const { message } = await heard({ video: { file_id: 'm2', file_size: 31_000_000 } });
+    expect(message.conversation).toMatch(/^\[A video of 31 MB: Telegram hands out 20 MB at most/);
   });
 
   it('says so when a recording is larger than Telegram hands out', async () => {

@@ -43,14 +43,22 @@ export interface TelegramUnderTest {
   close(): Promise<void>;
 }
 
-export async function startTelegram(more: Partial<GatewaySetting> = {}): Promise<TelegramUnderTest> {
+export async function startTelegram(
+  more: Partial<GatewaySetting> = {},
+  allow = '',
+): Promise<TelegramUnderTest> {
   const [redis, folder, api] = await Promise.all([startTestRedis(), makeFolder(), startFakeBotApi()]);
   await makeTone(join(folder.path, 'note.ogg'), 1);
   const note = await readFile(join(folder.path, 'note.ogg'));
   const logged: string[] = [];
   const setting = (): GatewaySetting => ({
     log: { write: (line) => void logged.push(line) },
-    ...{ redisUrl: redis.url, dataDir: folder.path, telegramUrl: api.url, outboundAllow: api.allow },
+    ...{
+      redisUrl: redis.url,
+      dataDir: folder.path,
+      telegramUrl: api.url,
+      outboundAllow: [api.allow, allow].join(),
+    },
     // On a machine that is busy with other tests, too.
     election: { timing: { leaseMs: 120_000 } },
     ...more,

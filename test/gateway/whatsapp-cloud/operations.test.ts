@@ -129,6 +129,21 @@ describe('what people write', () => {
     expect(body.key.id).toMatch(/^[0-9A-F]{32}$/);
   });
 
+  it('is fetched if it is a video, also one sent as a document', async () => {
+    const id = cloud.graph.keep(cloud.note);
+    const media = { id, mime_type: 'video/mp4', caption: 'look' };
+    for (const type of ['video', 'document']) {
+      const sent = await cloud.graph.say(ada.number, ada.name, { type, [type]: media });
+      const { data } = await cloud.event(
+        `the ${type}`,
+        (told) => told.event === 'messages.upsert' && told.data.key.id === sent,
+      );
+      expect(data.message.videoMessage).toMatchObject({
+        ...{ mimetype: 'video/mp4', caption: 'look', fileLength: String(cloud.note.length) },
+      });
+    }
+  });
+
   it('is fetched if it is a voice message, and is a text if a button was tapped', async () => {
     const mediaId = cloud.graph.keep(cloud.note);
     const audio = { id: mediaId, mime_type: 'audio/ogg; codecs=opus', voice: true };

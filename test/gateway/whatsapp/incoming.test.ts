@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { WAMessage } from 'baileys';
+import type { AnyMessageContent, WAMessage } from 'baileys';
 import * as baileys from 'baileys';
 import type { WhatsAppSession } from 'soundpost-chat-whatsapp/session';
 import { until } from 'soundpost-testing/until';
@@ -198,19 +198,17 @@ describe('what the WhatsApp transport reports, against a typed fake socket', () 
     afterEach(() => folder.remove());
 
     /** As a stranger's client makes one: encrypted and uploaded by Baileys. */
-    const voice = async (): Promise<NonNullable<WAMessage['message']>['audioMessage']> => {
+    const made = async (content: (file: { url: string }) => AnyMessageContent) => {
       const file = join(folder.path, 'sound');
       await writeFile(file, sound);
-      const { message } = await baileys.generateWAMessage(
-        ownJid,
-        { audio: { url: file }, ptt: true, seconds: 1 },
-        {
-          userJid: ada.jid,
-          upload: (path) => setting.network.upload(path),
-        },
-      );
-      return message?.audioMessage;
+      const { message } = await baileys.generateWAMessage(ownJid, content({ url: file }), {
+        userJid: ada.jid,
+        upload: (path) => setting.network.upload(path),
+      });
+      return message;
     };
+    const voice = async (): Promise<NonNullable<WAMessage['message']>['audioMessage']> =>
+      (await made((audio) => ({ audio, ptt: true, seconds: 1 })))?.audioMessage;
 
     it('come decrypted in a file that is gone afterwards', async () => {
       let path = '';
@@ -224,6 +222,27 @@ describe('what the WhatsApp transport reports, against a typed fake socket', () 
       expect(heard.equals(sound)).toBe(true);
       await until('the file is gone', () => !existsSync(path));
     });
+
+    it.each([
+      ['a video', (video) => ({ video, caption: 'look', jpegThumbnail: '' }), 'video/mp4'],
+      [
+        'a document that says so',
+        (document) => ({ document, mimetype: 'video/webm', caption: 'look' }),
+        'video/webm',
+      ],
+    ] satisfies [string, (file: { url: string }) => AnyMessageContent, string][])(
+      'are fetched, and so is %s',
+      async (_, content, mimetype) => {
+        let seen = Buffer.of();
+        setting.reported.onMessage = async ({ content }) => {
+          if (content.kind === 'file') seen = await readFile(content.path);
+        };
+        arrive(textFrom({}, await made(content)));
+        const [message] = await messages(1);
+        expect(message?.content).toMatchObject({ kind: 'file', video: { mimetype, caption: 'look' } });
+        expect(seen.equals(sound)).toBe(true);
+      },
+    );
 
     it('are never fetched from where a stranger’s message points', async () => {
       const asked: unknown[] = [];

@@ -59,6 +59,15 @@ describe('a message', () => {
     expect((await arrived(id)).content).toEqual({ kind: 'url', url, fallback: url });
   });
 
+  it('with a video arrives as the address of the video', async () => {
+    const url = 'https://share.example/a.webm?x=1';
+    await ada.do('forge', {
+      stanza: `<message to="${instance.session.ownJid}" id="video" type="chat"><body>${url}</body><x xmlns="jabber:x:oob"><url>${url}</url></x></message>`,
+    });
+    const video = { mimetype: 'video/webm' };
+    expect((await arrived('video')).content).toEqual({ kind: 'url', url, fallback: url, video });
+  });
+
   it.each([
     ['a picture', 'https://share.example/a.png'],
     ['a file on the machine', 'file:///etc/passwd.ogg'],

@@ -77,13 +77,16 @@ function withoutSamples(): never {
   throw new Error('a WAV file without samples');
 }
 
-/** dB below full scale of each 20 ms; −Infinity for silence. A partial last window counts. */
-export async function levelsOf(
-  { path, form = VOICE, dataAt }: PcmFile,
-  signal: AbortSignal,
-): Promise<Levels> {
+/**
+ * dB below full scale of each 20 ms; −Infinity for silence. A partial last window counts.
+ * @param stretch default all
+ */
+export async function levelsOf(pcm: PcmFile, signal: AbortSignal, stretch?: Stretch): Promise<Levels> {
+  const { path, form = VOICE, dataAt } = pcm;
   const meter = new LevelMeter(form);
-  for await (const chunk of createReadStream(path, { start: dataAt, highWaterMark: 256 * 1024, signal }))
+  const range = stretch && bytesOf(pcm, stretch);
+  const bounds = range ? { start: range.at, end: range.at + range.bytes - 1 } : { start: dataAt };
+  for await (const chunk of createReadStream(path, { ...bounds, highWaterMark: 256 * 1024, signal }))
     meter.push(chunk);
   return meter.end();
 }

@@ -68,12 +68,9 @@ const kinds: Readonly<Record<string, { seeds: () => Promise<Buffer[]>; readers: 
 it.each(Object.entries(kinds))(
   `of ${COUNT} damaged files each is read or refused: %s`,
   async (name, { seeds, readers }) => {
-    const files: Buffer[] = [];
-    for (const file of await seeds()) {
-      const takes = await Promise.allSettled(readers.map((read) => read(file)));
-      if (takes.every(({ status }) => status === 'fulfilled')) files.push(file);
-    }
+    const files = await seeds();
     expect(files.length).toBeGreaterThan(0);
+    for (const file of files) for (const read of readers) await read(file);
     const wrong: string[] = [];
     let refused = 0;
     for (let nth = 0; nth < COUNT; nth += 1) {
@@ -89,7 +86,7 @@ it.each(Object.entries(kinds))(
       }
     }
     process.stdout.write(
-      `fuzz: ${name}, FUZZ_SEED=${SEED}: ${refused} refused of ${COUNT * readers.length}\n`,
+      `fuzz: ${name}, FUZZ_SEED=${SEED}: ${files.length} seeds, ${refused} refused of ${COUNT * readers.length}\n`,
     );
     expect(wrong).toEqual([]);
     expect(refused).toBeGreaterThan(0);

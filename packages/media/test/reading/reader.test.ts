@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { turnsDuring } from 'soundpost-testing/turns-during';
 import { afterEach, expect, it } from 'vitest';
-import { Reader, Readers, readApart, readSourceApart } from '../../src/reading/reader.ts';
+import { Reader, readApart, readSourceApart } from '../../src/reading/reader.ts';
 import { readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { unpacked } from '../../src/streams/presentation.ts';
 import { inMemory, sourceOf } from '../sparse/byte-source.ts';
@@ -142,30 +142,6 @@ it('a process that was killed is started again, and the work that it had is done
   const done = await Promise.all(underway);
   expect(done.map(({ segments }) => segments.length)).toEqual([10_000, 9_000]);
   expect(own.pid).not.toBe(pid);
-});
-
-it('nobody waits for what is read for another owner, and one process is kept', async () => {
-  const readers = new Readers();
-  const input = await onDisk(playlist(10_000));
-  const of = (owner: string, until = signal) =>
-    readers.run('playlist', input, { ...reading, owner, signal: until });
-  await of('hostile');
-  const hostile = readers.pidOf('hostile');
-  // 0 would stop this process and all that belong to it.
-  if (hostile === undefined) throw new Error('no process reads for the owner alone');
-  process.kill(hostile, 'SIGSTOP');
-  const underway = of('hostile');
-  try {
-    await of('other', AbortSignal.timeout(30_000));
-  } finally {
-    process.kill(hostile, 'SIGCONT');
-    await underway;
-  }
-  expect([readers.pidOf('hostile'), readers.pidOf('other')]).toEqual([hostile, undefined]);
-  // The next owner takes what is idle.
-  await of('third');
-  expect([readers.pidOf('hostile'), readers.pidOf('third')]).toEqual([undefined, hostile]);
-  readers.close();
 });
 
 // A source that is read here, for a reader there.

@@ -158,7 +158,8 @@ function typedNulls(part: unknown): unknown {
   );
   const { nullable, anyOf, allOf, ...others } = inner;
   if (nullable !== true) {
-    return inner;
+    const [only, ...more] = Array.isArray(allOf) ? allOf : [];
+    return only !== undefined && more.length === 0 && Object.keys(others).length === 0 ? only : inner;
   }
   if (Array.isArray(anyOf)) {
     return { ...others, anyOf: anyOf.map((choice: object) => ({ ...choice, nullable })) };

@@ -4,18 +4,22 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { GatewayError } from 'soundpost-contract/gateway-errors';
 import { S3Bucket } from 'soundpost-kit/storage/s3-bucket';
 import { StorageUnavailable } from 'soundpost-kit/storage/storage';
 import { byRun } from 'soundpost-testing/by-run';
 import { type Random, seeded } from 'soundpost-testing/random';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { z } from 'zod';
+import { BotApi, NoAnswer, Refused } from '../../packages/chat-telegram/src/api.ts';
+import { Graph } from '../../packages/chat-whatsapp-cloud/src/graph.ts';
 import { sendVoiceMessage } from '../../src/followups/kinds/gateway-client.ts';
 import { transcribePart } from '../../src/followups/transcripts/client.ts';
 
 /** Of each client. */
-const COUNT = byRun({ core: 60, all: 6_700 });
+const COUNT = byRun({ core: 60, all: 600, long: 20_000 });
 /** Patience alone, for a busy machine. */
-const timeout = 20 * 60_000;
+const timeout = 60 * 60_000;
 const MOST_VALUES = 100_000;
 const STATUSES = [200, 200, 200, 201, 400, 401, 404, 429, 500, 502];
 
@@ -144,6 +148,53 @@ it('a gateway’s', { timeout }, async () => {
     const gateway = { url, kind: asked, brand: 'Messenger', apiKey: 'secret' };
     const { kind } = await sendVoiceMessage(gateway, message, file, 'key');
     expect(['sent', 'not-now', 'refused', 'lost']).toContain(kind);
+  });
+  expect(parsed).toBeGreaterThan(0);
+  expect(mostValues).toBeLessThanOrEqual(MOST_VALUES);
+});
+
+/** Each of its answers is `next`. */
+const outbound = {
+  call: async () => ({ status: next.status, text: next.body, retryAfterSeconds: undefined }),
+};
+
+it('the Graph API’s', { timeout }, async () => {
+  const connection = { phoneNumberId: '1', accessToken: 'secret', appSecret: 's', verifyToken: 'v' };
+  const options = { graphUrl: url, retryDelaysMs: [], onTokenExpired: () => undefined };
+  const graph = new Graph({ outbound, connection, ...options });
+  const answer = z.object({ messages: z.array(z.object({ id: z.string() })) });
+  const question = { method: 'POST', path: '1/messages', json: {}, answer, isSend: true } as const;
+  const words = { message: '(#131026) no', code: 131026, error_data: { details: 'no such person' } };
+  const person = { errors: [{ code: 139100, message: 'no', title: 'no' }] };
+  const seeds = [
+    { messaging_product: 'whatsapp', messages: [{ id: 'wamid.A' }] },
+    { error: words, block_users: { failed_users: [person] } },
+  ];
+  await attack(seeds, 300_000, async () => {
+    const failure = await graph.ask(question).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    if (failure !== undefined) expect(failure).toBeInstanceOf(GatewayError);
+  });
+  expect(parsed).toBeGreaterThan(0);
+  expect(mostValues).toBeLessThanOrEqual(MOST_VALUES);
+});
+
+it('the Bot API’s', { timeout }, async () => {
+  const bot = new BotApi(outbound, url, '1:secret');
+  const seeds = [
+    { ok: true, result: { message_id: 7, date: 1, chat: { id: 1, type: 'private' } } },
+    { ok: false, error_code: 429, description: 'Too Many Requests', parameters: { retry_after: 3 } },
+    { ok: false, error_code: 400, description: 'upgraded', parameters: { migrate_to_chat_id: -1001 } },
+  ];
+  await attack(seeds, 400_000, async () => {
+    const asked = bot.call('sendVoice', { chat_id: 1 }, z.object({ message_id: z.number() }));
+    const failure = await asked.then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    if (failure !== undefined) expect([NoAnswer, Refused]).toContain(failure?.constructor);
   });
   expect(parsed).toBeGreaterThan(0);
   expect(mostValues).toBeLessThanOrEqual(MOST_VALUES);
