@@ -281,7 +281,7 @@ describe('D. Webhooks: replay', () => {
       (await service().call('GET', `/v1/endpoints${query}`, { key: by })).body.data;
     expect(await list()).toEqual({ endpoints: [], nextCursor: null });
     const since = new Date().toISOString();
-    const ids = [];
+    const ids: string[] = [];
     for (const hook of [{ ...bad, url: `${bad.url}?token=secret` }, other, good]) {
       ids.push(await submit(hook, key));
     }
