@@ -95,12 +95,12 @@ function SignedIn({ onSignOut }: { readonly onSignOut: () => void }) {
   );
 }
 
-function View({ route: { view, id } }: { readonly route: Route }) {
+function View({ route: { view, id, query } }: { readonly route: Route }) {
   switch (view) {
     case 'new':
       return null;
     case 'history':
-      return <History />;
+      return <History query={query} />;
     case 'job':
       return <JobView jobId={id ?? ''} />;
     case 'webhooks':

@@ -65,8 +65,9 @@ export const isProbe = ({ output }: Pick<Job, 'output'>): boolean => output?.for
 export const outputsOf = ({ output, outputs }: Pick<Job, 'output' | 'outputs'>): Output[] =>
   outputs ?? [output as Output];
 
-/** `1 job`, `2 jobs` */
-export const counted = (count: number, what = 'job'): string => `${count} ${what}${count === 1 ? '' : 's'}`;
+/** `1 job`, `2,000 jobs` */
+export const counted = (count: number, what = 'job', many = `${what}s`): string =>
+  `${count.toLocaleString()} ${count === 1 ? what : many}`;
 
 /** What the job is about: the chosen name, the file, or the end of the address. */
 export function nameOf(job: Job): string {

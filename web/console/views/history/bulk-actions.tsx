@@ -1,29 +1,56 @@
 /** What can be done with several jobs at once. */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Job } from 'soundpost-contract/job';
 import { announce } from '../../announcements.ts';
-import { cancel, erase, retry } from '../../job-actions.ts';
+import { type BulkAction, inBulk } from '../../job-actions.ts';
+import { reachable } from '../../session.ts';
 import { Button, confirmed, type useWork } from '../../ui.tsx';
 import { counted, isUnfinished, mayHelpToRetry } from '../../words.ts';
+import { CopyNote, useCopy } from '../job/copy.tsx';
 
 interface BulkProps {
   readonly jobs: readonly Job[];
   readonly work: ReturnType<typeof useWork>;
   readonly onDone: () => void;
+  /** What else can be done with the choice. */
+  readonly children: ComponentChildren;
 }
 
-export function BulkActions({ jobs, work, onDone }: BulkProps) {
+interface Progress {
+  readonly done: number;
+  readonly of: number;
+}
+
+export function BulkActions({ jobs, work, onDone, children }: BulkProps) {
+  const [progress, setProgress] = useState<Progress>();
+  const { copied, copy } = useCopy();
+  const ending = useRef<AbortController | undefined>(undefined);
+  useEffect(() => () => ending.current?.abort(), []);
   const running = jobs.filter(isUnfinished);
   const again = jobs.filter(mayHelpToRetry);
+  const addresses = jobs.flatMap(({ outputFile }) => outputFile?.url ?? []);
   const finished = jobs.filter(({ outputFile }) => outputFile?.url !== undefined);
 
-  /** All at once; the first that fails is said, and the rest is done all the same. */
-  function all(chosen: readonly Job[], what: string, act: (job: Job) => Promise<unknown>): void {
+  /** One part after the other; what fails is counted, and the first reason said. */
+  function all(chosen: readonly Job[], what: string, action: BulkAction): void {
     void work.run(async () => {
-      const results = await Promise.allSettled(chosen.map(act));
-      const failed = results.find((result) => result.status === 'rejected');
-      announce(`${results.filter(({ status }) => status === 'fulfilled').length} ${what}`);
-      onDone();
-      if (failed !== undefined) throw failed.reason;
+      ending.current = new AbortController();
+      const of = chosen.length;
+      setProgress({ done: 0, of });
+      try {
+        const failed = await inBulk(action, chosen, {
+          signal: ending.current.signal,
+          onDone: (done) => setProgress({ done, of }),
+        });
+        announce(`${of - failed.length} ${what}`);
+        onDone();
+        if (failed[0] !== undefined) {
+          throw new Error(`${failed.length} of ${counted(of)} could not be ${what}: ${failed[0]}`);
+        }
+      } finally {
+        setProgress(undefined);
+      }
     });
   }
 
@@ -31,21 +58,35 @@ export function BulkActions({ jobs, work, onDone }: BulkProps) {
     const sure = await confirmed({
       title: `Erase the files of ${counted(finished.length)}?`,
       text: 'The files are removed from the service, and their addresses no longer work. The jobs stay in the history.',
-      yes: 'Erase them',
+      yes: `Erase ${finished.length}`,
     });
-    if (sure) all(finished, 'erased', (job) => erase(job.jobId));
+    if (sure) all(finished, 'erased', 'delete');
   }
 
+  if (progress !== undefined) {
+    return (
+      <div class="bulk card">
+        <label class="bulk-progress">
+          {progress.done} of {counted(progress.of)} done
+          <progress max={progress.of} value={progress.done} />
+        </label>
+        <Button class="small" onClick={() => ending.current?.abort()}>
+          Stop
+        </Button>
+      </div>
+    );
+  }
   return (
     <fieldset class="bulk card">
       <legend class="visually-hidden">Chosen jobs</legend>
-      <strong class="bulk-count">{jobs.length} chosen</strong>
+      <strong class="bulk-count">{jobs.length.toLocaleString()} chosen</strong>
+      {children}
       {running.length === 0 ? null : (
         <Button
           class="small danger"
           icon="close"
           busy={work.busy}
-          onClick={() => all(running, 'cancelled', (job) => cancel(job.jobId))}
+          onClick={() => all(running, 'cancelled', 'delete')}
         >
           Cancel {running.length}
         </Button>
@@ -55,9 +96,23 @@ export function BulkActions({ jobs, work, onDone }: BulkProps) {
           class="small"
           icon="retry"
           busy={work.busy}
-          onClick={() => all(again, 'begun again', (job) => retry(job.jobId))}
+          onClick={() => all(again, 'tried again', 'retry')}
         >
           Try {again.length} again
+        </Button>
+      )}
+      {addresses.length === 0 ? null : (
+        <Button
+          class="small"
+          icon="copy"
+          onClick={() =>
+            void copy(
+              addresses.map(reachable).join('\n'),
+              `${counted(addresses.length, 'address', 'addresses')} copied, one a line.`,
+            )
+          }
+        >
+          Copy addresses
         </Button>
       )}
       {finished.length === 0 ? null : (
@@ -71,6 +126,7 @@ export function BulkActions({ jobs, work, onDone }: BulkProps) {
       <Button class="small plain" onClick={onDone}>
         Choose none
       </Button>
+      <CopyNote copied={copied} id="addresses-copied" />
     </fieldset>
   );
 }

@@ -3,8 +3,8 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Delivery } from 'soundpost-contract/answers';
 import type { Job } from 'soundpost-contract/job';
 import { shortTime } from '../../../shared/time.ts';
-import { Button, Fault, Icon, useWork } from '../../ui.tsx';
-import { useJobs } from '../../use-jobs.ts';
+import { Button, Fault, Icon } from '../../ui.tsx';
+import { NO_FILTER, useJobs } from '../../use-jobs.ts';
 import { nameOf } from '../../words.ts';
 import { Deliveries } from '../job/deliveries.tsx';
 import { useDeliveries } from '../job/use-deliveries.ts';
@@ -16,15 +16,16 @@ type Filter = 'all' | 'failed' | 'pending';
 const filters: Readonly<Record<Filter, string>> = { all: 'All', failed: 'Failed', pending: 'On their way' };
 
 export function JobsDeliveries() {
-  const { jobs, hasMore, fault, more } = useJobs({ q: '', status: '' }, PAGE);
+  const [after, setAfter] = useState('');
+  const { page, fault } = useJobs(NO_FILTER, PAGE, after);
   const [filter, setFilter] = useState<Filter>('all');
   /** By the job's id. */
   const [told, setTold] = useState<Readonly<Record<string, readonly Delivery[]>>>({});
   const isReady = useRef(false);
-  const { busy, fault: moreFault, run } = useWork();
-  const named = jobs?.filter(({ options }) => options.webhook !== undefined) ?? [];
+  const named = page?.jobs.filter(({ options }) => options.webhook !== undefined) ?? [];
+  const hasMore = (page?.cursor ?? null) !== null;
   // At first all of them at once: one after the other they would push each other down.
-  isReady.current ||= jobs !== undefined && named.every(({ jobId }) => told[jobId] !== undefined);
+  isReady.current ||= page !== undefined && named.every(({ jobId }) => told[jobId] !== undefined);
   const isEmpty = !named.some(({ jobId }) => isShown(told[jobId], filter));
   return (
     <section class="view" aria-labelledby="jobs-deliveries-title">
@@ -32,7 +33,7 @@ export function JobsDeliveries() {
         <h2 id="jobs-deliveries-title">Deliveries</h2>
         <Filters filter={filter} onFilter={setFilter} />
       </div>
-      <Fault text={fault || moreFault} id="webhooks-error" />
+      <Fault text={fault} id="webhooks-error" />
       <ul id="webhook-jobs" class="webhook-jobs" aria-label="Jobs with a webhook" hidden={!isReady.current}>
         {named.map((job) => (
           <DeliveriesOfJob
@@ -45,7 +46,7 @@ export function JobsDeliveries() {
       </ul>
       {isReady.current && isEmpty ? <Empty filter={filter} hasMore={hasMore} /> : null}
       {hasMore ? (
-        <Button id="webhooks-more" class="wide" busy={busy} onClick={() => void run(more)}>
+        <Button id="webhooks-more" class="wide" onClick={() => setAfter(page?.cursor ?? '')}>
           Look at older jobs
         </Button>
       ) : null}
