@@ -5,7 +5,7 @@ const PATIENCE_MS = 60_000;
 const MARK = 'data-clicked-next';
 
 /** What the pages of both libraries have in common. */
-interface DrivenPage {
+export interface DrivenPage {
   evaluate(script: string): Promise<unknown>;
   click(selector: string): Promise<void>;
   readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> };
