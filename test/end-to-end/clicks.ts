@@ -75,8 +75,11 @@ const marking = (selector: string, name: string | undefined): string => `(() => 
   return found !== undefined;
 })()`;
 
+/** Firefox takes no clipboardData for a new event. */
 const pasting = (word: string): string => `(() => {
   const clipboardData = new DataTransfer();
   clipboardData.setData('text/plain', ${JSON.stringify(word)});
-  document.activeElement.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+  const event = new ClipboardEvent('paste', { bubbles: true, cancelable: true });
+  Object.defineProperty(event, 'clipboardData', { value: clipboardData });
+  document.activeElement.dispatchEvent(event);
 })()`;
