@@ -59,7 +59,10 @@ export function demandConsole(request: Request, publicUrl: string): void {
   }
   const origin = request.get('origin');
   if (origin !== undefined && !isOwn(origin, request, publicUrl)) {
-    throw new ServiceError('FORBIDDEN', 'a session is for pages of this service alone; behind a proxy PUBLIC_URL must be the address that browsers use');
+    throw new ServiceError(
+      'FORBIDDEN',
+      'a session is for pages of this service alone; behind a proxy PUBLIC_URL must be the address that browsers use',
+    );
   }
 }
 

@@ -58,6 +58,7 @@ describe('a session that ends in the middle of work', () => {
     await page.getByRole('link', { name: 'Webhooks', exact: true }).click();
     const hook = service().outside.hook('tested');
     await page.getByLabel('Address', { exact: true }).fill(hook.url);
+    await page.getByLabel('Address', { exact: true }).focus();
     await expireSessions();
     await page.evaluate(`document.querySelector('#test-form').requestSubmit()`);
     await again().waitFor();
@@ -68,6 +69,7 @@ describe('a session that ends in the middle of work', () => {
     await again().getByRole('alert').getByText('does not know this key').waitFor();
     await signInAgain(service().key);
     await again().waitFor({ state: 'detached' });
+    await page.locator('#test-url:focus').waitFor();
     await page.getByText('It answered HTTP 204').waitFor();
     expect(hook.received).toHaveLength(1);
     expect(await page.getByLabel('Address', { exact: true }).inputValue()).toBe(hook.url);

@@ -49,6 +49,9 @@ tabs.addEventListener('message', ({ data: key }: MessageEvent<string>) => {
   }
 });
 
+// Not the form alone asks: who is sent to is picked elsewhere.
+if (isSignedIn() && gatewayKey() === undefined) tabs.postMessage('');
+
 /** @param listener called when another tab has it */
 export function askTabsForGatewayKey(listener: () => void): void {
   onKey = listener;

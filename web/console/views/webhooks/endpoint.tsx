@@ -28,7 +28,6 @@ export function EndpointDetails({
   readonly query: URLSearchParams;
 }) {
   const filter = filterOf(query);
-  useEffect(() => focusNext('endpoint-title'), [endpoint]);
   const after = query.get('after') ?? '';
   const asked = {
     limit: PAGE,
@@ -37,7 +36,7 @@ export function EndpointDetails({
   };
   const state = usePolled((signal) => findEndpoint(endpoint, signal), {
     about: endpoint,
-    mayMove: (found) => found !== undefined && found.pending > 0,
+    mayMove: (found) => found !== null && found.pending > 0,
   });
   const { answer, fault, refresh } = usePolled(
     (signal) => api().deliveriesTo(endpoint, { signal, ...asked }),
@@ -46,6 +45,12 @@ export function EndpointDetails({
       mayMove: ({ deliveries }) => deliveries.some(({ status }) => status === 'pending'),
     },
   );
+  const isKnown = state.answer !== undefined || state.fault !== '';
+  useEffect(() => {
+    if (isKnown) focusNext('endpoint-title');
+  }, [endpoint, isKnown]);
+  // All of it at once: one after the other they would push each other down.
+  if (!isKnown) return null;
   return (
     <>
       <p>
@@ -58,7 +63,7 @@ export function EndpointDetails({
           </h2>
           {state.answer && <EndpointBadge state={state.answer.state} />}
         </div>
-        <EndpointFacts endpoint={state.answer} />
+        {state.answer && <EndpointFacts endpoint={state.answer} />}
         <Resend
           endpoint={endpoint}
           failedSince={state.answer?.failedSince ?? undefined}
@@ -92,8 +97,8 @@ function filterOf(query: URLSearchParams): Filter {
   return Object.hasOwn(filters, status) ? (status as Filter) : '';
 }
 
-/** Undefined if it was not asked for two days. */
-async function findEndpoint(wanted: string, signal: AbortSignal): Promise<Endpoint | undefined> {
+/** Null if it was not asked for two days. */
+async function findEndpoint(wanted: string, signal: AbortSignal): Promise<Endpoint | null> {
   let cursor: string | null = '';
   while (cursor !== null) {
     const more: { readonly cursor?: string } = cursor === '' ? {} : { cursor };
@@ -106,11 +111,10 @@ async function findEndpoint(wanted: string, signal: AbortSignal): Promise<Endpoi
     if (found !== undefined) return found;
     cursor = page.nextCursor;
   }
-  return undefined;
+  return null;
 }
 
-function EndpointFacts({ endpoint }: { readonly endpoint: Endpoint | undefined }) {
-  if (endpoint === undefined) return null;
+function EndpointFacts({ endpoint }: { readonly endpoint: Endpoint }) {
   const { lastAnswer, lastAt, failedSince, failures, pending } = endpoint;
   return (
     <Facts

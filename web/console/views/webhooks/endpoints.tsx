@@ -1,4 +1,5 @@
 /** The endpoints that webhooks are posted to, asked last first: how each stands, in one row. */
+import type { ComponentChildren } from 'preact';
 import type { EndpointList } from 'soundpost-contract/answers';
 import type { z } from 'zod';
 import { shortTime } from '../../../shared/time.ts';
@@ -9,7 +10,13 @@ import { usePolled } from '../../use-polled.ts';
 
 export type Endpoint = z.infer<typeof EndpointList>['endpoints'][number];
 
-export function Endpoints({ query }: { readonly query: URLSearchParams }) {
+interface EndpointsProps {
+  readonly query: URLSearchParams;
+  /** Comes below the list, and with it: it would be pushed down. */
+  readonly children: ComponentChildren;
+}
+
+export function Endpoints({ query, children }: EndpointsProps) {
   const after = query.get('after') ?? '';
   const page = { limit: PAGE, ...(after === '' ? {} : { cursor: after }) };
   const { answer, fault } = usePolled((signal) => api().endpoints({ signal, ...page }), {
@@ -27,6 +34,7 @@ export function Endpoints({ query }: { readonly query: URLSearchParams }) {
       )}
       {answer?.endpoints.length === 0 ? <Empty /> : null}
       <Pages query={query} next={answer?.nextCursor ?? null} />
+      {answer === undefined && fault === '' ? null : children}
     </section>
   );
 }

@@ -14,14 +14,13 @@ export function Webhooks({ query }: { readonly query: URLSearchParams }) {
         <p class="soft">Inspect endpoints and deliveries, resend failures, test an endpoint.</p>
       </ViewHead>
       {endpoint === null ? (
-        <>
-          <Endpoints query={query} />
+        <Endpoints query={query}>
           <div class="cards">
             <Receiver />
             <WebhookSecret />
             <Resend />
           </div>
-        </>
+        </Endpoints>
       ) : (
         <EndpointDetails endpoint={endpoint} query={query} />
       )}
