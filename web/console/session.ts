@@ -24,7 +24,10 @@ let watcher: SessionWatcher | undefined;
 /** Requests that go on once somebody has signed in again. */
 const waiting = new Set<() => void>();
 
-const client: SoundpostClient = createClient({ baseUrl: new URL('.', document.baseURI).href, fetch: watched });
+const client: SoundpostClient = createClient({
+  baseUrl: new URL('.', document.baseURI).href,
+  fetch: watched,
+});
 
 /** Its errors are sentences by {@link sentence}. */
 export const api = (): SoundpostClient => client;
