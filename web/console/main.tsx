@@ -4,11 +4,12 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { forgetGateway } from './gateway.ts';
 import { lazyView } from './lazy-view.tsx';
 import { forgetRecipients } from './recipients.ts';
-import { type Route, useRoute, type ViewName } from './route.ts';
+import { focusWanted, goTo, type Route, routeOf, useRoute, type ViewName } from './route.ts';
 import { isSignedIn, signOut, watchSession } from './session.ts';
 import { Shell } from './shell.tsx';
 import { SignIn, SignInAgain } from './sign-in.tsx';
 import { ConfirmDialog } from './ui.tsx';
+import { forgetBulk } from './views/history/bulk-work.ts';
 import { History } from './views/history/history.tsx';
 import { forgetNewJob, NewJob } from './views/new/new-job.tsx';
 
@@ -67,6 +68,7 @@ function App() {
 /** Nothing of the key's stays in this browser. */
 function forgetAll(): void {
   forgetNewJob();
+  forgetBulk();
   forgetGateway();
   forgetRecipients();
 }
@@ -80,10 +82,20 @@ function SignedIn({ onSignOut }: { readonly onSignOut: () => void }) {
     if (!isFirst.current || document.activeElement === document.body) {
       scrollTo(0, 0);
       // What reads the page aloud goes along.
-      document.getElementById(`${view}-title`)?.focus({ preventScroll: true });
+      document.getElementById(focusWanted() ?? `${view}-title`)?.focus({ preventScroll: true });
     }
     isFirst.current = false;
   }, [view, id]);
+  useEffect(() => {
+    const find = (event: KeyboardEvent): void => {
+      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      if (routeOf(location.hash).view === 'history') document.getElementById('search')?.focus();
+      else goTo('#/jobs', 'search');
+    };
+    addEventListener('keydown', find);
+    return () => removeEventListener('keydown', find);
+  }, []);
   return (
     <Shell view={view} onSignOut={onSignOut}>
       <Boundary>

@@ -18,7 +18,7 @@ const plain: Readonly<Record<string, ViewName>> = {
   usage: 'usage',
 };
 
-function routeOf(hash: string): Route {
+export function routeOf(hash: string): Route {
   const [path = '', search = ''] = hash.split('?', 2);
   const [, name = '', id = ''] = path.split('/');
   const query = new URLSearchParams(search);
@@ -36,8 +36,19 @@ export function useRoute(): Route {
   return route;
 }
 
-export function goTo(hash: string): void {
+let wantedFocus: string | undefined;
+
+/** @param focus id of what takes the focus there; default: the heading */
+export function goTo(hash: string, focus?: string): void {
+  wantedFocus = focus;
   location.hash = hash;
+}
+
+/** As {@link goTo} was told last; once. */
+export function focusWanted(): string | undefined {
+  const wanted = wantedFocus;
+  wantedFocus = undefined;
+  return wanted;
 }
 
 /**

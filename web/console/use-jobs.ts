@@ -72,11 +72,15 @@ export function useJobs(query: JobQuery, pageSize: number, after: string) {
 }
 
 /** Every job that matches, page by page. @param onCount told how many were found so far */
-export async function allJobs(query: JobQuery, onCount: (count: number) => void): Promise<readonly Job[]> {
+export async function allJobs(
+  query: JobQuery,
+  onCount: (count: number) => void,
+  signal: AbortSignal,
+): Promise<readonly Job[]> {
   const jobs: Job[] = [];
   let cursor: string | null = '';
   while (cursor !== null) {
-    const page: Page = await loadPage(query, MOST_AT_A_TIME, cursor, undefined);
+    const page: Page = await loadPage(query, MOST_AT_A_TIME, cursor, signal);
     jobs.push(...page.jobs);
     onCount(jobs.length);
     cursor = page.cursor;
@@ -85,12 +89,7 @@ export async function allJobs(query: JobQuery, onCount: (count: number) => void)
 }
 
 /** A page may hold fewer than were asked for, even none, although more follow. */
-async function loadPage(
-  query: JobQuery,
-  limit: number,
-  after: string,
-  signal: AbortSignal | undefined,
-): Promise<Page> {
+async function loadPage(query: JobQuery, limit: number, after: string, signal: AbortSignal): Promise<Page> {
   const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
   const jobs: Job[] = [];
   let cursor: string | null = after;

@@ -1,132 +1,154 @@
-/** What can be done with several jobs at once. */
-import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+/** What can be done with several jobs at once, and how far that has come. */
+
+import { useEffect, useRef } from 'preact/hooks';
 import type { Job } from 'soundpost-contract/job';
 import { announce } from '../../announcements.ts';
-import { type BulkAction, inBulk } from '../../job-actions.ts';
 import { reachable } from '../../session.ts';
-import { Button, confirmed, type useWork } from '../../ui.tsx';
+import { Button, confirmed, Fault } from '../../ui.tsx';
 import { counted, isUnfinished, mayHelpToRetry } from '../../words.ts';
 import { CopyNote, useCopy } from '../job/copy.tsx';
+import { useStore } from '../new/store.ts';
+import { type BulkVerb, beginBulk, bulkState, forgetBulk, goOn, stopBulk } from './bulk-work.ts';
+
+const words: Readonly<Record<BulkVerb, readonly [verb: string, done: string]>> = {
+  retry: ['Retry', 'retried'],
+  cancel: ['Cancel', 'cancelled'],
+  erase: ['Erase', 'erased'],
+};
+
+const questions: Readonly<Record<BulkVerb, string>> = {
+  retry: 'Each becomes a new job with the same source and choices. It counts as a submission.',
+  cancel: 'They end where they are. They can be retried.',
+  erase:
+    'Their files are removed from the service, and the addresses no longer work. The jobs stay in the history.',
+};
+
+async function ask(verb: BulkVerb, jobs: readonly Job[]): Promise<void> {
+  const what = `${words[verb][0]} ${counted(jobs.length)}`;
+  if (!(await confirmed({ title: `${what}?`, text: questions[verb], yes: what }))) return;
+  await beginBulk(
+    verb,
+    jobs.map(({ jobId }) => jobId),
+  );
+}
 
 interface BulkProps {
   readonly jobs: readonly Job[];
-  readonly work: ReturnType<typeof useWork>;
-  readonly onDone: () => void;
-  /** What else can be done with the choice. */
-  readonly children: ComponentChildren;
+  /** How many there are so far, while they are asked for. */
+  readonly coming: number | undefined;
+  readonly onClear: () => void;
 }
 
-interface Progress {
-  readonly done: number;
-  readonly of: number;
-}
-
-export function BulkActions({ jobs, work, onDone, children }: BulkProps) {
-  const [progress, setProgress] = useState<Progress>();
+export function BulkActions({ jobs, coming, onClear }: BulkProps) {
   const { copied, copy } = useCopy();
-  const ending = useRef<AbortController | undefined>(undefined);
-  useEffect(() => () => ending.current?.abort(), []);
-  const running = jobs.filter(isUnfinished);
-  const again = jobs.filter(mayHelpToRetry);
+  const { work } = useStore(bulkState);
+  // One thing after the other.
+  if (work !== undefined || (jobs.length === 0 && coming === undefined)) return null;
+  const can: Readonly<Record<BulkVerb, readonly Job[]>> = {
+    retry: jobs.filter(mayHelpToRetry),
+    cancel: jobs.filter(isUnfinished),
+    erase: jobs.filter(({ outputFiles }) => outputFiles.some(({ url }) => url !== undefined)),
+  };
   const addresses = jobs.flatMap(({ outputFile }) => outputFile?.url ?? []);
-  const finished = jobs.filter(({ outputFile }) => outputFile?.url !== undefined);
-
-  /** One part after the other; what fails is counted, and the first reason said. */
-  function all(chosen: readonly Job[], what: string, action: BulkAction): void {
-    void work.run(async () => {
-      ending.current = new AbortController();
-      const of = chosen.length;
-      setProgress({ done: 0, of });
-      try {
-        const failed = await inBulk(action, chosen, {
-          signal: ending.current.signal,
-          onDone: (done) => setProgress({ done, of }),
-        });
-        announce(`${of - failed.length} ${what}`);
-        onDone();
-        if (failed[0] !== undefined) {
-          throw new Error(`${failed.length} of ${counted(of)} could not be ${what}: ${failed[0]}`);
-        }
-      } finally {
-        setProgress(undefined);
-      }
-    });
-  }
-
-  async function eraseAll(): Promise<void> {
-    const sure = await confirmed({
-      title: `Erase the files of ${counted(finished.length)}?`,
-      text: 'The files are removed from the service, and their addresses no longer work. The jobs stay in the history.',
-      yes: `Erase ${finished.length}`,
-    });
-    if (sure) all(finished, 'erased', 'delete');
-  }
-
-  if (progress !== undefined) {
-    return (
-      <div class="bulk card">
-        <label class="bulk-progress">
-          {progress.done} of {counted(progress.of)} done
-          <progress max={progress.of} value={progress.done} />
-        </label>
-        <Button class="small" onClick={() => ending.current?.abort()}>
-          Stop
-        </Button>
-      </div>
+  const isNothing = can.retry.length + can.cancel.length + can.erase.length === 0;
+  const button = (verb: BulkVerb, icon: string) =>
+    can[verb].length === 0 ? null : (
+      <Button
+        class={`small${verb === 'erase' ? ' danger' : ''}`}
+        icon={icon}
+        onClick={() => void ask(verb, can[verb])}
+      >
+        {`${words[verb][0]} ${can[verb].length.toLocaleString()}`}
+      </Button>
     );
-  }
   return (
     <fieldset class="bulk card">
-      <legend class="visually-hidden">Chosen jobs</legend>
-      <strong class="bulk-count">{jobs.length.toLocaleString()} chosen</strong>
-      {children}
-      {running.length === 0 ? null : (
-        <Button
-          class="small danger"
-          icon="close"
-          busy={work.busy}
-          onClick={() => all(running, 'cancelled', 'delete')}
-        >
-          Cancel {running.length}
-        </Button>
-      )}
-      {again.length === 0 ? null : (
-        <Button
-          class="small"
-          icon="retry"
-          busy={work.busy}
-          onClick={() => all(again, 'tried again', 'retry')}
-        >
-          Try {again.length} again
-        </Button>
-      )}
-      {addresses.length === 0 ? null : (
-        <Button
-          class="small"
-          icon="copy"
-          onClick={() =>
-            void copy(
-              addresses.map(reachable).join('\n'),
-              `${counted(addresses.length, 'address', 'addresses')} copied, one a line.`,
-            )
-          }
-        >
-          Copy addresses
-        </Button>
-      )}
-      {finished.length === 0 ? null : (
-        <Button class="small" icon="bin" busy={work.busy} onClick={() => void eraseAll()}>
-          Erase {finished.length}
-        </Button>
-      )}
-      {running.length + again.length + finished.length === 0 ? (
-        <span class="soft">Nothing can be done with these.</span>
+      <legend class="visually-hidden">Selected jobs</legend>
+      <strong class="bulk-count" role="status">
+        {coming === undefined
+          ? `${jobs.length.toLocaleString()} selected`
+          : `Selecting… ${coming.toLocaleString()}`}
+      </strong>
+      {coming === undefined ? (
+        <>
+          {button('cancel', 'close')}
+          {button('retry', 'retry')}
+          {addresses.length === 0 ? null : (
+            <Button
+              class="small"
+              icon="copy"
+              onClick={() =>
+                void copy(
+                  addresses.map(reachable).join('\n'),
+                  `${counted(addresses.length, 'address', 'addresses')} copied, one a line.`,
+                )
+              }
+            >
+              Copy {counted(addresses.length, 'address', 'addresses')}
+            </Button>
+          )}
+          {button('erase', 'bin')}
+          {isNothing ? <span class="soft">There is nothing to retry, cancel or erase.</span> : null}
+        </>
       ) : null}
-      <Button class="small plain" onClick={onDone}>
-        Choose none
+      <Button class="small plain" onClick={onClear}>
+        Clear selection
       </Button>
       <CopyNote copied={copied} id="addresses-copied" />
     </fieldset>
   );
 }
+
+/** Stands there until all is done and seen, also after a reload. */
+export function BulkProgress({ onDone }: { readonly onDone: () => void }) {
+  const { work, isRunning, waitSeconds, fault } = useStore(bulkState);
+  const wasRunning = useRef(isRunning);
+  const isDone = work !== undefined && work.done === work.jobs.length;
+  const told = work === undefined ? '' : `${work.done - work.failed} ${words[work.verb][1]}`;
+  useEffect(() => {
+    if (wasRunning.current && !isRunning && isDone) {
+      announce(told);
+      onDone();
+    }
+    wasRunning.current = isRunning;
+  }, [isRunning]);
+  if (work === undefined) return null;
+  const of = counted(work.jobs.length);
+  return (
+    <section class="bulk card" id="bulk-progress" aria-label={`${words[work.verb][0]} ${of}`}>
+      <div class="bulk-progress">
+        <span role="status">
+          <strong>{isDone ? capital(told) : `${words[work.verb][0]}: ${work.done} of ${of}`}</strong>
+          {waitSeconds > 0 ? ` · the key’s limit is reached, goes on in ${waitSeconds} s` : ''}
+          {isRunning || isDone ? '' : ' · stopped'}
+        </span>
+        {isDone ? null : (
+          <progress max={work.jobs.length} value={work.done} aria-label={words[work.verb][0]} />
+        )}
+        <Fault
+          text={
+            fault ||
+            (work.failed === 0 ? '' : `${counted(work.failed)} not ${words[work.verb][1]}: ${work.reason}`)
+          }
+        />
+      </div>
+      {isRunning ? (
+        <Button class="small" onClick={stopBulk}>
+          Stop
+        </Button>
+      ) : null}
+      {isRunning || isDone ? null : (
+        <Button class="small primary" onClick={() => void goOn()}>
+          {`Continue with ${work.jobs.length - work.done}`}
+        </Button>
+      )}
+      {isRunning ? null : (
+        <Button class="small plain" onClick={forgetBulk}>
+          Dismiss
+        </Button>
+      )}
+    </section>
+  );
+}
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

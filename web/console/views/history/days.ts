@@ -20,9 +20,7 @@ export function spans(): ReadonlyMap<string, Days> {
     ['Today', { from: daysAgo(0), to: '' }],
     ['Yesterday', { from: daysAgo(1), to: daysAgo(1) }],
     ['Last 7 days', { from: daysAgo(6), to: '' }],
-    ['Last 30 days', { from: daysAgo(29), to: '' }],
-    ['More than 3 days ago', { from: '', to: daysAgo(4) }],
-    ['More than 30 days ago', { from: '', to: daysAgo(31) }],
+    ['Older than 3 days', { from: '', to: daysAgo(4) }],
   ]);
 }
 

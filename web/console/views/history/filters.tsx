@@ -1,12 +1,11 @@
 /** Which jobs the history shows: by what is typed, by their state, and by the day. What is chosen stands in the address. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { changeQuery } from '../../route.ts';
-import { Icon } from '../../ui.tsx';
+import { Button, Icon } from '../../ui.tsx';
 import { statusWord } from '../../words.ts';
 import { type Days, spans } from './days.ts';
 
 const TYPING_MS = 250;
-const BETWEEN = 'Between two days';
 export const states = ['queued', 'processing', 'completed', 'failed'] as const;
 
 /** Another filter begins at its first page, with nothing chosen. */
@@ -15,27 +14,37 @@ const FIRST_PAGE = { after: '', page: '', chosen: '' };
 export function Filters({ query }: { readonly query: URLSearchParams }) {
   const status = query.get('status') ?? '';
   return (
-    <search aria-label="Jobs">
-      <form id="history-form" class="filters" onSubmit={(event) => event.preventDefault()}>
-        <Search q={query.get('q') ?? ''} />
-        <label class="visually-hidden" for="status-filter">
-          State
-        </label>
-        <select
-          id="status-filter"
-          value={status}
-          onChange={({ currentTarget }) => changeQuery({ status: currentTarget.value, ...FIRST_PAGE })}
-        >
-          <option value="">All states</option>
-          {states.map((state) => (
-            <option key={state} value={state}>
-              {statusWord(state)}
-            </option>
-          ))}
-        </select>
-        <DaysFilter days={{ from: query.get('from') ?? '', to: query.get('to') ?? '' }} />
-      </form>
+    <search class="filters" aria-label="Jobs">
+      <Search q={query.get('q') ?? ''} />
+      <Choice
+        legend="State"
+        options={new Map([['', 'All'], ...states.map((state) => [state, statusWord(state)] as const)])}
+        value={status}
+        onChoose={(state) => changeQuery({ status: state, ...FIRST_PAGE }, true)}
+      />
+      <DaysFilter days={{ from: query.get('from') ?? '', to: query.get('to') ?? '' }} />
     </search>
+  );
+}
+
+interface ChoiceProps {
+  readonly legend: string;
+  /** Words by value. */
+  readonly options: ReadonlyMap<string, string>;
+  readonly value: string;
+  readonly onChoose: (value: string) => void;
+}
+
+function Choice({ legend, options, value, onChoose }: ChoiceProps) {
+  return (
+    <fieldset class="filter-buttons">
+      <legend class="visually-hidden">{legend}</legend>
+      {[...options].map(([one, word]) => (
+        <Button key={one} class="small" aria-pressed={one === value} onClick={() => onChoose(one)}>
+          {word}
+        </Button>
+      ))}
+    </fieldset>
   );
 }
 
@@ -51,13 +60,13 @@ function Search({ q }: { readonly q: string }) {
     <div class="search-field">
       <Icon name="search" />
       <label class="visually-hidden" for="search">
-        Search by name, address or id
+        Search by name, address, host or id
       </label>
       <input
         id="search"
         type="search"
         maxLength={200}
-        placeholder="Name, address or id"
+        placeholder="Name, host or id (Ctrl+K)"
         autocomplete="off"
         ref={field}
         onInput={({ currentTarget }) => {
@@ -71,50 +80,39 @@ function Search({ q }: { readonly q: string }) {
   );
 }
 
+const OTHER = 'Other days';
+
 function DaysFilter({ days }: { readonly days: Days }) {
-  const [isBetween, setBetween] = useState(false);
+  const [isOpen, setOpen] = useState(false);
   const offered = spans();
   const named = [...offered].find(([, { from, to }]) => from === days.from && to === days.to)?.[0];
-  const shown = isBetween ? BETWEEN : (named ?? BETWEEN);
-  const choose = (chosen: Partial<Days>): void => changeQuery({ ...days, ...chosen, ...FIRST_PAGE });
+  const shown = isOpen ? OTHER : (named ?? OTHER);
+  const choose = (chosen: Partial<Days>): void => changeQuery({ ...days, ...chosen, ...FIRST_PAGE }, true);
   return (
     <>
-      <label class="visually-hidden" for="days-filter">
-        Submitted
-      </label>
-      <select
-        id="days-filter"
+      <Choice
+        legend="Submitted"
+        options={new Map([...offered.keys(), OTHER].map((word) => [word, word]))}
         value={shown}
-        onChange={({ currentTarget }) => {
-          const span = offered.get(currentTarget.value);
-          setBetween(span === undefined);
+        onChoose={(word) => {
+          const span = offered.get(word);
+          setOpen(span === undefined);
           if (span !== undefined) choose(span);
         }}
-      >
-        {[...offered.keys(), BETWEEN].map((words) => (
-          <option key={words}>{words}</option>
-        ))}
-      </select>
-      {shown === BETWEEN ? (
+      />
+      {shown === OTHER ? (
         <div class="days">
-          <label>
-            From
-            <input
-              type="date"
-              value={days.from}
-              max={days.to}
-              onChange={({ currentTarget }) => choose({ from: currentTarget.value })}
-            />
-          </label>
-          <label>
-            To
-            <input
-              type="date"
-              value={days.to}
-              min={days.from}
-              onChange={({ currentTarget }) => choose({ to: currentTarget.value })}
-            />
-          </label>
+          {(['from', 'to'] as const).map((end) => (
+            <label key={end}>
+              {end === 'from' ? 'From' : 'To'}
+              <input
+                type="date"
+                value={days[end]}
+                {...(end === 'from' ? { max: days.to } : { min: days.from })}
+                onChange={({ currentTarget }) => choose({ [end]: currentTarget.value })}
+              />
+            </label>
+          ))}
         </div>
       ) : null}
     </>

@@ -1,89 +1,98 @@
 /** The key's jobs, newest first, a page at a time, as they move. Filters, page and chosen rows stand in the address. */
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Job } from 'soundpost-contract/job';
 import { changeQuery } from '../../route.ts';
-import { Button, Fault, focusNext, Icon, useWork, ViewHead } from '../../ui.tsx';
+import { isAborted, sentence } from '../../session.ts';
+import { Button, Fault, focusNext, Icon, ViewHead } from '../../ui.tsx';
 import { allJobs, type JobQuery, useJobs } from '../../use-jobs.ts';
 import { counted } from '../../words.ts';
-import { BulkActions } from './bulk-actions.tsx';
+import { CopyNote, useCopy } from '../job/copy.tsx';
+import { BulkActions, BulkProgress } from './bulk-actions.tsx';
 import { moments } from './days.ts';
 import { Filters, states } from './filters.tsx';
 import { JobTable } from './job-table.tsx';
 
 const PAGE = 50;
+/** In the address, for every job that matches. */
+const ALL = 'all';
 
 export function History({ query }: { readonly query: URLSearchParams }) {
   const asked = jobQuery(query);
   const after = query.get('after') ?? '';
   const number = Number(query.get('page') ?? 1) || 1;
   const { page, fault } = useJobs(asked, PAGE, after);
-  const work = useWork();
-  const chosen = useChosen(query, page?.jobs ?? []);
+  const [ownFault, setFault] = useState('');
+  const chosen = useChosen(query, asked, page?.jobs ?? [], setFault);
   const table = useRef<HTMLDivElement>(null);
 
   function turnTo(cursor: string, next: number): void {
     changeQuery({ after: cursor, page: next === 1 ? '' : String(next), chosen: '' }, true);
-    chosen.choose([]);
     table.current?.focus();
+    scrollTo(0, 0);
   }
 
-  function chooseNone(): void {
+  function clear(): void {
     chosen.choose([]);
     focusNext('history-title');
   }
 
   const shown = page?.jobs ?? [];
-  const isWholePage = shown.length > 0 && shown.every(({ jobId }) => chosen.ids.has(jobId));
   const hasOthers = after !== '' || (page?.cursor ?? null) !== null;
   return (
-    <section id="view-history" class="view" aria-labelledby="history-title">
-      <ViewHead id="history" title="History">
-        <p class="soft">Your jobs, newest first. The list updates itself.</p>
-      </ViewHead>
+    <section id="view-history" class="view history" aria-labelledby="history-title">
+      <ViewHead id="history" title="History" />
       <Filters query={query} />
-      <p id="history-note" class="soft" role="status">
-        {page === undefined ? '' : summary(shown.length, number, page.total)}
-      </p>
-      <Fault text={fault || work.fault} id="history-error" />
-      {chosen.jobs.length === 0 ? null : (
-        <BulkActions jobs={chosen.jobs} work={work} onDone={chooseNone}>
-          {isWholePage && hasOthers && !chosen.isAll ? (
-            <ChooseMatching query={asked} total={page?.total} work={work} onChosen={chosen.chooseAll} />
-          ) : null}
-        </BulkActions>
+      <Fault text={fault || ownFault} id="history-error" />
+      <BulkProgress onDone={clear} />
+      <BulkActions jobs={chosen.jobs} coming={chosen.coming} onClear={clear} />
+      <TableHead
+        range={page === undefined ? 'Loading…' : summary(shown.length, number, page.total)}
+        total={page?.total}
+        onAll={hasOthers && !chosen.isAll && shown.length > 0 ? () => chosen.choose(ALL) : undefined}
+      />
+      {shown.length === 0 ? null : (
+        <div ref={table} tabIndex={-1} class="table-frame">
+          <JobTable jobs={shown} chosen={chosen.ids} onChoose={chosen.choose} onFault={setFault} />
+        </div>
       )}
-      <div ref={table} tabIndex={-1} class="table-frame">
-        {shown.length === 0 ? null : (
-          <JobTable jobs={shown} chosen={chosen.ids} onChoose={chosen.choose} onFault={work.setFault} />
-        )}
-      </div>
       {page?.jobs.length === 0 ? <Empty isSearch={isFiltered(asked)} /> : null}
       {hasOthers ? <Pages number={number} after={after} next={page?.cursor ?? null} onTurn={turnTo} /> : null}
     </section>
   );
 }
 
-interface ChooseMatchingProps {
-  readonly query: JobQuery;
+interface TableHeadProps {
+  readonly range: string;
   /** Undefined where the service does not know it. */
   readonly total: number | undefined;
-  readonly work: ReturnType<typeof useWork>;
-  readonly onChosen: (jobs: readonly Job[]) => void;
+  /** Undefined where there is nothing more to select. */
+  readonly onAll: (() => void) | undefined;
 }
 
-/** Chooses what matches on the other pages too. */
-function ChooseMatching({ query, total, work, onChosen }: ChooseMatchingProps) {
-  const [found, setFound] = useState(0);
-  const words = total === undefined ? 'Choose all that match' : `Choose all ${total.toLocaleString()}`;
+function TableHead({ range, total, onAll }: TableHeadProps) {
+  const { copied, copy } = useCopy();
   return (
-    <Button
-      class="small plain"
-      id="choose-matching"
-      busy={work.busy}
-      onClick={() => void work.run(async () => onChosen(await allJobs(query, setFound)))}
-    >
-      {found === 0 ? words : `${found.toLocaleString()} found`}
-    </Button>
+    <>
+      <div class="table-head">
+        <p id="history-note" class="soft" role="status">
+          {range}
+        </p>
+        {onAll === undefined ? null : (
+          <Button id="select-all" class="small plain" onClick={onAll}>
+            {total === undefined ? 'Select all that match' : `Select all ${total.toLocaleString()}`}
+          </Button>
+        )}
+        <Button
+          id="copy-link"
+          class="small plain"
+          icon="link"
+          onClick={() => void copy(location.href, 'The link to this list is copied.')}
+        >
+          Copy link
+        </Button>
+      </div>
+      <CopyNote copied={copied} id="link-copied" />
+    </>
   );
 }
 
@@ -98,11 +107,16 @@ interface PagesProps {
 function Pages({ number, after, next, onTurn }: PagesProps) {
   return (
     <nav class="pages" aria-label="Pages">
-      <Button id="newest" disabled={after === ''} onClick={() => onTurn('', 1)}>
+      <Button id="newest" class="small" disabled={after === ''} onClick={() => onTurn('', 1)}>
         Newest
       </Button>
       <span class="soft">Page {number}</span>
-      <Button id="older" disabled={next === null} onClick={() => onTurn(next ?? '', number + 1)}>
+      <Button
+        id="older"
+        class="small"
+        disabled={next === null}
+        onClick={() => onTurn(next ?? '', number + 1)}
+      >
         Older
       </Button>
     </nav>
@@ -118,28 +132,46 @@ function jobQuery(query: URLSearchParams): JobQuery {
   return { q: query.get('q') ?? '', status, ...days };
 }
 
-/** `2,000 jobs · 51 to 100` */
+/** `51–100 of 2,000 jobs` */
 function summary(count: number, number: number, total: number | undefined): string {
   if (count === 0) return 'No jobs';
   const first = (number - 1) * PAGE + 1;
-  const range = `${first.toLocaleString()} to ${(first + count - 1).toLocaleString()}`;
-  if (total === undefined) return number === 1 && count < PAGE ? counted(count) : range;
-  return total <= count ? counted(total) : `${total.toLocaleString()} jobs · ${range}`;
+  const isWhole = number === 1 && count < PAGE;
+  if (isWhole) return counted(total ?? count);
+  const range = `${first.toLocaleString()}–${(first + count - 1).toLocaleString()}`;
+  return total === undefined ? `${range} of those that match` : `${range} of ${counted(total)}`;
 }
 
-/** The chosen rows of the page, which the address names, or all jobs that match, which it does not. */
-function useChosen(query: URLSearchParams, shown: readonly Job[]) {
+/** The chosen rows of the page, or all jobs that match: as the address says. */
+function useChosen(
+  query: URLSearchParams,
+  asked: JobQuery,
+  shown: readonly Job[],
+  onFault: (text: string) => void,
+) {
+  const named = query.get('chosen') ?? '';
+  const isAll = named === ALL;
   const [all, setAll] = useState<readonly Job[]>();
-  const ids = new Set(all?.map(({ jobId }) => jobId) ?? query.get('chosen')?.split(',') ?? []);
+  const [count, setCount] = useState(0);
+  useEffect(() => {
+    setAll(undefined);
+    setCount(0);
+    if (!isAll) return;
+    const ending = new AbortController();
+    allJobs(asked, setCount, ending.signal).then(setAll, (error: unknown) => {
+      if (!isAborted(error)) onFault(sentence(error));
+    });
+    return () => ending.abort();
+  }, [isAll, ...Object.values(asked)]);
+  const ids = new Set(isAll ? shown.map(({ jobId }) => jobId) : named.split(','));
   return {
     ids,
-    isAll: all !== undefined,
-    jobs: all ?? shown.filter(({ jobId }) => ids.has(jobId)),
-    choose(chosen: readonly string[]): void {
-      setAll(undefined);
-      changeQuery({ chosen: chosen.join(',') });
-    },
-    chooseAll: setAll,
+    isAll,
+    jobs: isAll ? (all ?? []) : shown.filter(({ jobId }) => ids.has(jobId)),
+    /** How many are found so far; undefined once all are. */
+    coming: isAll && all === undefined ? count : undefined,
+    choose: (chosen: readonly string[] | typeof ALL): void =>
+      changeQuery({ chosen: chosen === ALL ? ALL : chosen.join(',') }),
   };
 }
 
@@ -147,11 +179,11 @@ function Empty({ isSearch }: { readonly isSearch: boolean }) {
   return (
     <div id="history-empty" class="card empty">
       <Icon name="history" />
-      <h2>{isSearch ? 'Nothing found' : 'Nothing here yet'}</h2>
+      <h2>{isSearch ? 'No matching jobs' : 'No jobs yet'}</h2>
       <p class="soft">
         {isSearch
-          ? 'No job matches. Try fewer letters, another day, or all states.'
-          : 'Your jobs will be listed here, with their results.'}
+          ? 'Try fewer letters, other days, or all states.'
+          : 'Your jobs and their results appear here.'}
       </p>
       <a class="button primary" href="#/">
         New extraction

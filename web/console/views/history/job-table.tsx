@@ -38,7 +38,7 @@ export function JobTable({ jobs, chosen, onChoose, onFault }: JobTableProps) {
             <input
               type="checkbox"
               id="choose-page"
-              aria-label="Choose all on this page"
+              aria-label="Select all on this page"
               checked={isWhole}
               onChange={() => onChoose(isWhole ? [] : ids)}
             />
@@ -46,9 +46,15 @@ export function JobTable({ jobs, chosen, onChoose, onFault }: JobTableProps) {
           <th scope="col">Name</th>
           <th scope="col">State</th>
           <th scope="col">Format</th>
-          <th scope="col">Length</th>
-          <th scope="col">Size</th>
-          <th scope="col">Submitted</th>
+          <th scope="col" class="number">
+            Length
+          </th>
+          <th scope="col" class="number">
+            Size
+          </th>
+          <th scope="col" class="number">
+            Submitted
+          </th>
           <th scope="col">
             <span class="visually-hidden">Action</span>
           </th>
@@ -87,7 +93,7 @@ function Row({ job, isChosen, onChoose, onFault }: RowProps) {
         <input
           type="checkbox"
           class="row-choice"
-          aria-label={`Choose ${name}`}
+          aria-label={`Select ${name}`}
           checked={isChosen}
           onChange={({ currentTarget }) => onChoose(currentTarget.checked)}
         />
@@ -163,11 +169,11 @@ function Action({ job, name, onFault }: Pick<RowProps, 'job' | 'onFault'> & { re
       class="small"
       icon="retry"
       data-part="action"
-      aria-label={`Try again: ${name}`}
+      aria-label={`Retry ${name}`}
       busy={busy}
       onClick={() => void run(async () => goTo(`#/jobs/${await retry(job.jobId)}`))}
     >
-      Try again
+      Retry
     </Button>
   ) : null;
 }
