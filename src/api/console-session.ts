@@ -52,11 +52,17 @@ export function sessionEnded(): ServiceError {
 /** Throws FORBIDDEN. @param publicUrl absolute base of the service */
 export function demandConsole(request: Request, publicUrl: string): void {
   if (request.get('soundpost-console') !== '1') {
-    throw new ServiceError('FORBIDDEN', 'a session needs the header Soundpost-Console: 1; others send an API key');
+    throw new ServiceError(
+      'FORBIDDEN',
+      'a session needs the header Soundpost-Console: 1; others send an API key',
+    );
   }
   const origin = request.get('origin');
   if (origin !== undefined && !isOwn(origin, request, publicUrl)) {
-    throw new ServiceError('FORBIDDEN', 'a session is for pages of this service alone');
+    throw new ServiceError(
+      'FORBIDDEN',
+      'a session is for pages of this service alone; behind a proxy PUBLIC_URL must be the address that browsers use',
+    );
   }
 }
 

@@ -130,7 +130,11 @@ export class JobFollowUps {
    * A page of the endpoints that the key's webhooks were posted to, asked last first.
    * @param isAfter whether an endpoint comes behind the page before
    */
-  async endpoints(tenant: string, limit: number, isAfter: (one: { readonly endpoint: string; readonly lastAt: number }) => boolean) {
+  async endpoints(
+    tenant: string,
+    limit: number,
+    isAfter: (one: { readonly endpoint: string; readonly lastAt: number }) => boolean,
+  ) {
     const known = (await readEndpoints(this.#redis, this.queues.webhook.name, tenant)).filter(isAfter);
     const page = known.slice(0, limit);
     const sets = page.map(({ endpoint }) => pendingKey(tenant, endpoint));
@@ -154,7 +158,9 @@ export class JobFollowUps {
       if (page.length === limit) return { page, next: page.at(-1)?.deliveryId ?? null };
       const found = await this.queues.webhook.look(id);
       if (found === undefined || (status !== undefined && found.progress.status !== status)) continue;
-      for (const { jobId, event, eventTimeMs } of readable([found.stored.data], (data) => readPayload(WebhookPayload, data))) {
+      for (const { jobId, event, eventTimeMs } of readable([found.stored.data], (data) =>
+        readPayload(WebhookPayload, data),
+      )) {
         page.push({ jobId, event, createdAt: new Date(eventTimeMs).toISOString(), ...found.progress });
       }
     }

@@ -1,5 +1,9 @@
 /** A4. POST /v1/jobs/bulk. Nobody works here: jobs stay queued until they are deleted, which fails them. */
+import { closeRedis } from 'soundpost-kit/redis/connection';
+import { ownKey } from 'soundpost-kit/redis/keys';
+import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { describe, expect, it } from 'vitest';
+import { recordKey } from '../../src/jobs/bullmq-internals.ts';
 import { type Answer, type Json, useService } from './api-fixture.ts';
 
 const service = useService({
@@ -107,6 +111,27 @@ describe('POST /v1/jobs/bulk', () => {
     expect(again.body).toEqual(first.body);
     expect(await listed()).toHaveLength(4);
     expect((await bulk('delete', ids, headers)).status).toBe(422);
+  });
+
+  it('one whose answer was lost makes no second job of any, whatever has become of the others', async () => {
+    const { key, submit, bulk, listed } = await tenant();
+    const ids = await submit(2);
+    await bulk('delete', ids);
+    const headers = { 'idempotency-key': 'lost' };
+    const [, before] = results(await bulk('retry', ids, headers));
+    const redis = connectPatiently(service().redis.url);
+    try {
+      // As if the process had died before it could keep its answer.
+      const [kept = ''] = await redis.keys(ownKey('idempotency', key.split('_')[1] ?? '', '*'));
+      expect(await redis.hdel(kept, 'answer', 'until')).toBe(2);
+      await redis.del(recordKey('extract', ids[0] ?? ''));
+    } finally {
+      await closeRedis(redis);
+    }
+    const [gone, after] = results(await bulk('retry', ids, headers));
+    expect(gone.error.code).toBe('JOB_NOT_FOUND');
+    expect(after).toEqual(before);
+    expect(await listed()).toHaveLength(3);
   });
 
   it.each([

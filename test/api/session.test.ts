@@ -83,7 +83,10 @@ describe('a session', () => {
     const { ask, isGood } = await session();
     expect(await isGood()).toBe(true);
     const { status, headers } = await ask('DELETE', '/v1/session');
-    expect([status, headers['set-cookie']]).toEqual([200, expect.stringContaining('Expires=Thu, 01 Jan 1970')]);
+    expect([status, headers['set-cookie']]).toEqual([
+      200,
+      expect.stringContaining('Expires=Thu, 01 Jan 1970'),
+    ]);
     const after = await ask('GET', '/v1/jobs');
     expect([after.status, after.body.error.message]).toEqual([401, 'the session has ended: sign in again']);
   });
@@ -115,7 +118,13 @@ describe('a session', () => {
 /** What a browser sends with the cookie for a page elsewhere, or might be brought to send. */
 const GATEWAY = 'http://127.0.0.1:8081';
 const form = 'application/x-www-form-urlencoded';
-const ways: readonly [what: string, method: string, path: string, headers?: () => Record<string, string>, body?: string][] = [
+const ways: readonly [
+  what: string,
+  method: string,
+  path: string,
+  headers?: () => Record<string, string>,
+  body?: string,
+][] = [
   ['a link to the list of jobs', 'GET', '/v1/jobs'],
   ['a link under the prefix of webhooks', 'GET', '/audio-extract/v1/jobs'],
   ['a link to a download', 'GET', '/v1/download/JOB'],
@@ -126,19 +135,45 @@ const ways: readonly [what: string, method: string, path: string, headers?: () =
   ['an EventSource', 'GET', '/v1/events', () => ({ accept: 'text/event-stream' })],
   ['an EventSource of one job', 'GET', '/v1/jobs/JOB/events', () => ({ accept: 'text/event-stream' })],
   ['a form', 'POST', '/v1/jobs/JOB/retry', () => ({ origin: GATEWAY, 'content-type': form })],
-  ['a form of a browser that sends no Origin', 'POST', '/v1/webhooks/secret', () => ({ 'content-type': form })],
+  [
+    'a form of a browser that sends no Origin',
+    'POST',
+    '/v1/webhooks/secret',
+    () => ({ 'content-type': form }),
+  ],
   ['a form of our own origin without a script', 'POST', '/v1/webhooks/secret', () => ({ origin: own() })],
-  ['JSON as plain text', 'POST', '/v1/jobs/bulk', () => ({ origin: GATEWAY, 'content-type': 'text/plain' }), 'BULK'],
-  ['a form that names another method', 'POST', '/v1/jobs/JOB', () => ({ 'x-http-method-override': 'DELETE' })],
+  [
+    'JSON as plain text',
+    'POST',
+    '/v1/jobs/bulk',
+    () => ({ origin: GATEWAY, 'content-type': 'text/plain' }),
+    'BULK',
+  ],
+  [
+    'a form that names another method',
+    'POST',
+    '/v1/jobs/JOB',
+    () => ({ 'x-http-method-override': 'DELETE' }),
+  ],
   ['the header in the query', 'GET', '/v1/jobs?Soundpost-Console=1'],
   ['another value of the header', 'GET', '/v1/jobs', () => ({ 'soundpost-console': 'true' })],
   ["the gateway's port with the header", 'GET', '/v1/jobs', () => ({ ...CONSOLE, origin: GATEWAY })],
   ["the gateway's port deletes", 'DELETE', '/v1/jobs/JOB', () => ({ ...CONSOLE, origin: GATEWAY })],
   ['another site with the header', 'GET', '/v1/jobs', () => ({ ...CONSOLE, origin: 'https://evil.example' })],
   ['a sandboxed frame', 'GET', '/v1/jobs', () => ({ ...CONSOLE, origin: 'null' })],
-  ['an origin that begins like ours', 'GET', '/v1/jobs', () => ({ ...CONSOLE, origin: `${own()}.evil.example` })],
+  [
+    'an origin that begins like ours',
+    'GET',
+    '/v1/jobs',
+    () => ({ ...CONSOLE, origin: `${own()}.evil.example` }),
+  ],
   ['ours as user information', 'GET', '/v1/jobs', () => ({ ...CONSOLE, origin: `${own()}@evil.example` })],
-  ['another name of this machine', 'GET', '/v1/jobs', () => ({ ...CONSOLE, origin: `http://localhost:${port()}` })],
+  [
+    'another name of this machine',
+    'GET',
+    '/v1/jobs',
+    () => ({ ...CONSOLE, origin: `http://localhost:${port()}` }),
+  ],
   ['an origin of CORS_ORIGINS', 'GET', '/v1/jobs', () => ({ ...CONSOLE, origin: 'https://friend.example' })],
   [
     'a forwarded host that nobody forwarded',
@@ -146,9 +181,26 @@ const ways: readonly [what: string, method: string, path: string, headers?: () =
     '/v1/jobs',
     () => ({ ...CONSOLE, origin: 'http://evil.example', 'x-forwarded-host': 'evil.example' }),
   ],
-  ['a name rebound to us', 'GET', '/v1/jobs', () => ({ ...CONSOLE, origin: 'http://evil.example', host: 'evil.example' })],
-  ['another site signs in', 'POST', '/v1/session', () => ({ ...CONSOLE, origin: 'https://evil.example', 'content-type': 'application/json' }), 'KEY'],
-  ['a form signs in', 'POST', '/v1/session', () => ({ origin: GATEWAY, 'content-type': 'text/plain' }), 'KEY'],
+  [
+    'a name rebound to us',
+    'GET',
+    '/v1/jobs',
+    () => ({ ...CONSOLE, origin: 'http://evil.example', host: 'evil.example' }),
+  ],
+  [
+    'another site signs in',
+    'POST',
+    '/v1/session',
+    () => ({ ...CONSOLE, origin: 'https://evil.example', 'content-type': 'application/json' }),
+    'KEY',
+  ],
+  [
+    'a form signs in',
+    'POST',
+    '/v1/session',
+    () => ({ origin: GATEWAY, 'content-type': 'text/plain' }),
+    'KEY',
+  ],
   ['another site signs out', 'DELETE', '/v1/session', () => ({ ...CONSOLE, origin: 'https://evil.example' })],
 ];
 

@@ -319,7 +319,12 @@ describe('D. Webhooks: replay', () => {
     const posted = async (query: string, by = key): Promise<Json> =>
       (await service().call('GET', `/v1/deliveries?endpoint=${query}`, { key: by })).body;
     const [ofBad] = (await posted(`${bad.url}?token=other`)).data.deliveries;
-    expect(ofBad).toMatchObject({ jobId: ids[0], event: 'job.failed', status: 'failed', deliveryId: `${ids[0]}-webhook` });
+    expect(ofBad).toMatchObject({
+      jobId: ids[0],
+      event: 'job.failed',
+      status: 'failed',
+      deliveryId: `${ids[0]}-webhook`,
+    });
     expect(ofBad.attempts.at(-1)).toMatchObject({ httpStatus: 500 });
     const again = await submit(good, key);
     await until('both are listed, newest first, page by page', async () => {

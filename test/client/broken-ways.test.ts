@@ -279,7 +279,10 @@ describe('an answer whose headers come first', () => {
   });
 
   it('covers each call of the client', () => {
-    const { keys, session, uploads, ...client } = createClient({ baseUrl: 'http://127.0.0.1:9', apiKey: 'sp_x' });
+    const { keys, session, uploads, ...client } = createClient({
+      baseUrl: 'http://127.0.0.1:9',
+      apiKey: 'sp_x',
+    });
     const names = (of: object, prefix = '') => Object.keys(of).map((name) => prefix + name);
     const read = [
       ...names(client),

@@ -5,7 +5,7 @@ const PATIENCE_MS = 60_000;
 const MARK = 'data-clicked-next';
 
 /** What the pages of both libraries have in common. */
-interface DrivenPage {
+export interface DrivenPage {
   evaluate(script: string): Promise<unknown>;
   click(selector: string): Promise<void>;
   readonly keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> };
@@ -75,8 +75,11 @@ const marking = (selector: string, name: string | undefined): string => `(() => 
   return found !== undefined;
 })()`;
 
+/** Firefox takes no clipboardData for a new event. */
 const pasting = (word: string): string => `(() => {
   const clipboardData = new DataTransfer();
   clipboardData.setData('text/plain', ${JSON.stringify(word)});
-  document.activeElement.dispatchEvent(new ClipboardEvent('paste', { clipboardData, bubbles: true, cancelable: true }));
+  const event = new ClipboardEvent('paste', { bubbles: true, cancelable: true });
+  Object.defineProperty(event, 'clipboardData', { value: clipboardData });
+  document.activeElement.dispatchEvent(event);
 })()`;

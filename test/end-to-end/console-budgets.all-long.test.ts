@@ -101,7 +101,7 @@ it.runIf(currentRun === 'all').each(['History', 'Webhooks'])(
     await signIn(page, service().url, service().key);
     const streams = page.waitForResponse((answer) => answer.url().endsWith('/v1/events'));
     await page.getByRole('link', { name: view, exact: true }).click();
-    await page.locator(`[data-job="${jobId}"]`).waitFor();
+    await page.locator(`[data-job="${jobId}"], [data-endpoint="${hook.url}"]`).waitFor();
     await streams;
     const { requests } = await watchLine(page);
     // The one place where a test waits: it is about what does not happen meanwhile.
@@ -142,10 +142,10 @@ describe.runIf(currentRun === 'all')('at 400 %', () => {
     ['', '#drop'],
     ['jobs', '[data-job]'],
     ['jobs/JOB', '#job-status'],
-    ['webhooks', '.card:has-text("Try a receiver")'],
+    ['webhooks', '.card:has-text("Test an endpoint")'],
     ['instances', '.card'],
     ['keys', '.card:has-text("everything")'],
-    ['usage', '.card:has-text("Requests this minute")'],
+    ['usage', '.card:has-text("Requests per minute")'],
   ])('nothing scrolls sideways in #/%s', async (view, content) => {
     const { body } = await service().call('GET', '/v1/jobs');
     const address = `#/${view.replace('JOB', body.data.jobs[0].jobId)}`;

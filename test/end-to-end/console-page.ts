@@ -54,9 +54,13 @@ export async function shiftsBeyondBudget(page: Page): Promise<unknown[]> {
   return shifts.reduce((sum, { value }) => sum + value, 0) < LAYOUT_SHIFT_BUDGET ? [] : shifts;
 }
 
+/** Whoever was signed in in this browser is signed out, in all tabs. */
 export async function signIn(page: Page, address: string, key: string): Promise<void> {
   await page.goto(address);
-  await page.getByLabel('API key').fill(key);
+  const [field, out] = [page.getByLabel('API key'), page.locator('#sign-out')];
+  await field.or(out).first().waitFor();
+  if (await out.isVisible()) await out.click();
+  await field.fill(key);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('heading', { name: 'New extraction' }).waitFor();
 }

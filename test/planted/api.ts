@@ -460,7 +460,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'bulk-retry-stops-at-the-first-refusal',
-    promise: "api.md \"Change your mind\": a job that cannot be retried doesn't keep the others from it",
+    promise: 'api.md "Change your mind": a job that cannot be retried doesn\'t keep the others from it',
     in: 'each',
     search: 'if (!(error instanceof ServiceError)) throw error;',
     replace: 'throw error;',
@@ -472,6 +472,15 @@ export const apiFaults: readonly Fault[] = [
     in: 'findOwnJob',
     search: 'await ownRecord(services, record, tenant)',
     replace: 'record',
+    tests: ['test/api/bulk.test.ts'],
+  },
+  {
+    name: 'bulk-retry-ids-by-place',
+    promise:
+      'api.md "Requests that come twice": a repeated bulk retry makes no second job, whatever became of the others',
+    in: 'submitJobs',
+    search: "idFor('job', seed && `${seed}:${retryOf}`, 0)",
+    replace: "idFor('job', seed, index)",
     tests: ['test/api/bulk.test.ts'],
   },
   {

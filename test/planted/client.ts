@@ -182,4 +182,20 @@ export const clientFaults: readonly Fault[] = [
     replace: '',
     tests: ['test/gateway/inbox-page.all.test.ts'],
   },
+  {
+    name: 'console-signs-out-one-tab',
+    promise: 'console.md "Signing in": signing out in one tab signs out all',
+    in: 'watchSession',
+    search: "if (after === undefined) leave('');",
+    replace: 'if (after === undefined) return;',
+    tests: ['test/end-to-end/console-tasks-manage.all.test.ts'],
+  },
+  {
+    name: 'console-drops-what-the-session-interrupted',
+    promise: 'console.md "Signing in": what you asked for is done after you signed in again',
+    in: 'watched',
+    search: 'response.status !== 401 ||',
+    replace: "init?.method === 'POST' || response.status !== 401 ||",
+    tests: ['test/end-to-end/console-session.all.test.ts'],
+  },
 ];

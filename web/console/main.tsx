@@ -14,9 +14,13 @@ import { History } from './views/history/history.tsx';
 import { forgetNewJob, NewJob } from './views/new/new-job.tsx';
 
 const JobView = lazyView<{ jobId: string }>(async () => (await import('./views/job/job.tsx')).JobView);
-const Webhooks = lazyView(async () => (await import('./views/webhooks/webhooks.tsx')).Webhooks);
-const Instances = lazyView(async () => (await import('./views/instances/instances.tsx')).Instances);
-const Keys = lazyView(async () => (await import('./views/keys/keys.tsx')).Keys);
+const Webhooks = lazyView<{ query: URLSearchParams }>(
+  async () => (await import('./views/webhooks/webhooks.tsx')).Webhooks,
+);
+const Instances = lazyView<{ query: URLSearchParams }>(
+  async () => (await import('./views/instances/instances.tsx')).Instances,
+);
+const Keys = lazyView<{ query: URLSearchParams }>(async () => (await import('./views/keys/keys.tsx')).Keys);
 const Usage = lazyView(async () => (await import('./views/usage.tsx')).Usage);
 
 const titles: Readonly<Record<ViewName, string>> = {
@@ -116,11 +120,11 @@ function View({ route: { view, id, query } }: { readonly route: Route }) {
     case 'job':
       return <JobView jobId={id ?? ''} />;
     case 'webhooks':
-      return <Webhooks />;
+      return <Webhooks query={query} />;
     case 'instances':
-      return <Instances />;
+      return <Instances query={query} />;
     case 'keys':
-      return <Keys />;
+      return <Keys query={query} />;
     case 'usage':
       return <Usage />;
   }

@@ -27,7 +27,11 @@ export function SignIn({ reason }: { readonly reason: string }) {
 /** In place, over what somebody was doing: it goes on as it was. */
 export function SignInAgain({ reason }: { readonly reason: string }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current?.showModal();
+    return () => requestAnimationFrame(() => before instanceof HTMLElement && before.focus());
+  }, []);
   return (
     <dialog
       id="sign-in-again"

@@ -256,8 +256,7 @@ export function createClient(options: ClientOptions): SoundpostClient {
       }),
     cancel: (jobId, calling) => remove(`/v1/jobs/${part(jobId)}`, calling),
     retry: (jobId, submitting) => submit(`/v1/jobs/${part(jobId)}/retry`, {}, submitting),
-    bulk: (action, jobs, submitting) =>
-      submit('/v1/jobs/bulk', { json: { action, jobs } }, submitting),
+    bulk: (action, jobs, submitting) => submit('/v1/jobs/bulk', { json: { action, jobs } }, submitting),
     sendVoiceMessage: (jobId, request, submitting) =>
       submit(`/v1/jobs/${part(jobId)}/voice-message`, { json: request }, submitting),
     deliveries: (jobId, calling) => get(`/v1/jobs/${part(jobId)}/deliveries`, calling),

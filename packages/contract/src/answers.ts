@@ -184,9 +184,8 @@ export const WebhookSecret = z.object({
     .string()
     .regex(/^whsec_/)
     .meta({ example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }),
-  replacedUntil: z.iso.datetime().nullable().meta({
-    description: 'Until when the secret before it signs as well; null if none does',
-    example: null,
+  replacedUntil: z.iso.datetime().optional().meta({
+    description: 'Only while the secret before it signs as well: until when',
   }),
 });
 export const WebhookTest = z.object({

@@ -16,7 +16,13 @@ import {
   UsageDay,
   VoiceMessageAccepted,
 } from 'soundpost-contract/answers';
-import { ConsoleSessionState, KeyState, KeyWithSecret, NewKeyRequest, Scope } from 'soundpost-contract/api-keys';
+import {
+  ConsoleSessionState,
+  KeyState,
+  KeyWithSecret,
+  NewKeyRequest,
+  Scope,
+} from 'soundpost-contract/api-keys';
 import { DeliveryAttempt } from 'soundpost-contract/deliveries';
 import {
   DestinationReplayRequest,

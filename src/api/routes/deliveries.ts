@@ -254,7 +254,8 @@ async function sendSecret(context: RouteContext, secret: string): Promise<void> 
   const { response, services } = context;
   const untilMs = await services.webhookSecrets.replacedUntilMs(keyOf(context).id);
   response.set('Cache-Control', 'no-store');
-  sendData(response, 200, { secret, replacedUntil: untilMs === undefined ? null : new Date(untilMs).toISOString() });
+  const replaced = untilMs === undefined ? {} : { replacedUntil: new Date(untilMs).toISOString() };
+  sendData(response, 200, { secret, ...replaced });
 }
 
 /** Throws NOT_FOUND if they cannot be read. */

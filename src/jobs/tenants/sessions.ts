@@ -34,11 +34,7 @@ export class Sessions {
   async begin({ id, mac }: ClaimedKey): Promise<string> {
     const token = randomBytes(32).toString('base64url');
     const key = this.#keyOf(token);
-    await this.#redis
-      .multi()
-      .hset(key, withEdition({ id, mac }))
-      .expire(key, SESSION_SECONDS)
-      .exec();
+    await this.#redis.multi().hset(key, withEdition({ id, mac })).expire(key, SESSION_SECONDS).exec();
     return token;
   }
 

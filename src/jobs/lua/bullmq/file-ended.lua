@@ -1,5 +1,4 @@
--- Defines stateOf(id), and fileEnded(id, tenant): the indexes of a tenant's jobs by their state, and
--- what its ended jobs have used.
+-- Defines stateOf(id), and fileEnded(id, tenant): indexes of jobs by state, and usage by day.
 -- KEYS: none
 -- ARGV: none
 -- Returns: nothing; stateOf returns 'missing', 'unconfirmed' or the state, and whether it has ended

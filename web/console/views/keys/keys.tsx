@@ -2,13 +2,14 @@
 import { useEffect, useState } from 'preact/hooks';
 import { SoundpostError } from 'soundpost-client/error';
 import { type KeyState, type KeyWithSecret, scopes } from 'soundpost-contract/api-keys';
+import { changeQuery } from '../../route.ts';
 import { ShownOnce } from '../../secret-value.tsx';
 import { api, isAborted, keyId, sentence } from '../../session.ts';
 import { Button, Fault, focusNext, ViewHead } from '../../ui.tsx';
 import { KeyRow } from './key-row.tsx';
 import { NewKeyForm } from './new-key.tsx';
 
-export function Keys() {
+export function Keys({ query }: { readonly query: URLSearchParams }) {
   const { keys, fault, isForbidden, refresh } = useKeys();
   return (
     <section id="view-keys" class="view" aria-labelledby="keys-title">
@@ -17,7 +18,7 @@ export function Keys() {
       </ViewHead>
       <Fault text={fault} id="keys-error" />
       {isForbidden ? <NoAdmin /> : null}
-      {keys === undefined ? null : <KeyList keys={keys} onChange={refresh} />}
+      {keys === undefined ? null : <KeyList keys={keys} query={query} onChange={refresh} />}
     </section>
   );
 }
@@ -75,10 +76,16 @@ interface Shown {
   readonly isRotated: boolean;
 }
 
-function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; readonly onChange: () => void }) {
+interface KeyListProps {
+  readonly keys: readonly KeyState[];
+  readonly query: URLSearchParams;
+  readonly onChange: () => void;
+}
+
+function KeyList({ keys, query, onChange }: KeyListProps) {
   const [isMaking, setMaking] = useState(false);
   const [shown, setShown] = useState<Shown>();
-  const [showsRevoked, setShowsRevoked] = useState(false);
+  const showsRevoked = query.has('revoked');
   const own = keys.find(({ id }) => id === keyId());
   const good = keys.filter(({ status }) => status !== 'revoked');
   const revoked = keys.filter(({ status }) => status === 'revoked');
@@ -151,7 +158,7 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
         <Button
           class="small head-action"
           aria-expanded={showsRevoked}
-          onClick={() => setShowsRevoked(!showsRevoked)}
+          onClick={() => changeQuery({ revoked: showsRevoked ? '' : 'shown' })}
         >
           {showsRevoked ? 'Hide' : 'Show'} {revoked.length} revoked
         </Button>
