@@ -325,9 +325,9 @@ describe.each(browsers)('in %s', (name, start) => {
     await person.click(historyLink);
     await person.click('.filter-buttons button', 'Completed');
     await person.shows('Page 1', `1–${PAGE} of `);
-    await person.click('#older');
+    await person.click('.pages button', 'Older');
     await person.shows('Page 2');
-    await person.click('#older');
+    await person.click('.pages button', 'Older');
     await person.shows('Page 3', '101–150 of ');
     const shown = await page.evaluate('document.querySelector("#jobs").textContent');
     const sending = counted(page);

@@ -169,9 +169,9 @@ export const clientFaults: readonly Fault[] = [
   {
     name: 'history-forgets-the-page',
     promise: 'console.md: "Copy link" shows a colleague the same list',
-    in: 'History',
-    search: "changeQuery({ after: cursor, page: next === 1 ? '' : String(next), chosen: '' }, true);",
-    replace: "changeQuery({ page: next === 1 ? '' : String(next), chosen: '' }, true);",
+    in: 'Pages',
+    search: "after: next ?? '', page: String(number + 1)",
+    replace: 'page: String(number + 1)',
     tests: ['test/end-to-end/console-tasks.all.test.ts'],
   },
   {

@@ -18,8 +18,6 @@ export interface JobQuery {
   readonly to: string;
 }
 
-export const NO_FILTER: JobQuery = { q: '', status: '', from: '', to: '' };
-
 interface Page {
   readonly jobs: readonly Job[];
   /** Where the next page begins; null for the last. */
