@@ -247,7 +247,7 @@ describe('a failure', () => {
     expect({
       says: await page.locator('#failed-text').textContent(),
       helps: await page.locator('#failed-remedy').textContent(),
-      mayRetry: (await page.getByRole('button', { name: 'Try again' }).count()) === 1,
+      mayRetry: (await page.getByRole('button', { name: 'Retry' }).count()) === 1,
     }).toEqual({
       says: expect.stringContaining(expected.says),
       helps: expect.stringContaining(expected.helps),
@@ -262,7 +262,7 @@ describe('a failure', () => {
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('heading', { name: 'Cancelled' }).waitFor();
     stuck.letGo();
-    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('button', { name: 'Retry' }).click();
     await page.locator('#job-status', { hasText: 'Completed' }).waitFor();
     await page.getByText(`tries ${id} again`).waitFor();
   });

@@ -78,14 +78,26 @@ export const isDrawn = (page: Page, drawing: string): Promise<boolean> =>
 export const seriousFaults = (page: Page): Promise<string[]> => faultsOf(page, ['serious', 'critical']);
 
 /** All that axe-core finds, however small. */
-export const everyFault = (page: Page): Promise<string[]> =>
+export const everyFault = (page: Evaluating): Promise<string[]> =>
   faultsOf(page, ['minor', 'moderate', 'serious', 'critical']);
 
-async function faultsOf(page: Page, impacts: readonly string[]): Promise<string[]> {
+/** Playwright's page and Puppeteer's. */
+interface Evaluating {
+  evaluate(script: string): Promise<unknown>;
+}
+
+interface AxeResult {
+  readonly violations: {
+    id: string;
+    impact: string;
+    nodes: { target: string[]; failureSummary: string }[];
+  }[];
+}
+
+async function faultsOf(page: Evaluating, impacts: readonly string[]): Promise<string[]> {
   await page.evaluate(axe.source);
-  const { violations } = await page.evaluate<{
-    violations: { id: string; impact: string; nodes: { target: string[]; failureSummary: string }[] }[];
-  }>('axe.run(document, { resultTypes: ["violations"] })');
+  const found = await page.evaluate('axe.run(document, { resultTypes: ["violations"] })');
+  const { violations } = found as AxeResult;
   return violations
     .filter(({ impact }) => impacts.includes(impact))
     .flatMap(({ id, nodes }) =>

@@ -35,7 +35,8 @@ interface Kept {
 /** The newest are of this hour, the others lie before noon of their days. */
 function* keptJobs(port: number, first: number): Generator<Kept> {
   const now = Date.now();
-  const noon = (daysAgo: number): number => new Date(now).setHours(12, 0, 0, 0) - daysAgo * 24 * 60 * MINUTE_MS;
+  const noon = (daysAgo: number): number =>
+    new Date(now).setHours(12, 0, 0, 0) - daysAgo * 24 * 60 * MINUTE_MS;
   for (let nth = 0; nth < KEPT; nth += 1) {
     const jobId = idOf(first + KEPT - nth);
     const isToday = nth < TODAY;
@@ -71,8 +72,17 @@ export async function keepJobs(service: TestService, { key, first = 0, hooks = [
       const nth = from + index;
       const webhook = nth < FAILED_DELIVERIES ? hooks[nth % hooks.length]?.url : undefined;
       const result = resultOf(jobId);
-      const outputFile = { ...result.outputFile, filename: name.replace('mp4', 'mp3'), size: 4_800_000, duration: 300 };
-      const details = { code: 'DOWNLOAD_FAILED', message: 'The file could not be downloaded.', details: failure };
+      const outputFile = {
+        ...result.outputFile,
+        filename: name.replace('mp4', 'mp3'),
+        size: 4_800_000,
+        duration: 300,
+      };
+      const details = {
+        code: 'DOWNLOAD_FAILED',
+        message: 'The file could not be downloaded.',
+        details: failure,
+      };
       writing.hset(`${QUEUE}:${jobId}`, {
         ...{ name: 'extract', timestamp: atMs, opts: '{}', processedOn: atMs, finishedOn: atMs },
         ...{ spConfirmed: '1', spTenant: tenant, spNames: JSON.stringify([url, '']) },

@@ -4,8 +4,8 @@ import { Button } from './ui.tsx';
 
 /** Rows of a page. */
 export const PAGE = 50;
-/** Another list begins at its first page. */
-export const FIRST_PAGE = { after: '', page: '' };
+/** Another list begins at its first page, with nothing chosen. */
+export const FIRST_PAGE = { after: '', page: '', chosen: '' };
 
 interface PagesProps {
   /** Of the address. */
@@ -26,7 +26,7 @@ export function Pages({ query, next }: PagesProps) {
       <span class="soft">Page {number}</span>
       <Button
         disabled={next === null}
-        onClick={() => changeQuery({ after: next ?? '', page: String(number + 1) }, true)}
+        onClick={() => changeQuery({ ...FIRST_PAGE, after: next ?? '', page: String(number + 1) }, true)}
       >
         Older
       </Button>

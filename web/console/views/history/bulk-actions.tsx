@@ -101,10 +101,11 @@ export function BulkActions({ jobs, coming, onClear }: BulkProps) {
 
 /** Stands there until all is done and seen, also after a reload. */
 export function BulkProgress({ onDone }: { readonly onDone: () => void }) {
-  const { work, isRunning, waitSeconds, fault } = useStore(bulkState);
+  const { work, isRunning, isWaiting, fault } = useStore(bulkState);
   const wasRunning = useRef(isRunning);
   const isDone = work !== undefined && work.done === work.jobs.length;
-  const told = work === undefined ? '' : `${work.done - work.failed} ${words[work.verb][1]}`;
+  const told =
+    work === undefined ? '' : `${(work.done - work.failed).toLocaleString()} ${words[work.verb][1]}`;
   useEffect(() => {
     if (wasRunning.current && !isRunning && isDone) {
       announce(told);
@@ -118,8 +119,10 @@ export function BulkProgress({ onDone }: { readonly onDone: () => void }) {
     <section class="bulk card" id="bulk-progress" aria-label={`${words[work.verb][0]} ${of}`}>
       <div class="bulk-progress">
         <span role="status">
-          <strong>{isDone ? capital(told) : `${words[work.verb][0]}: ${work.done} of ${of}`}</strong>
-          {waitSeconds > 0 ? ` · the key’s limit is reached, goes on in ${waitSeconds} s` : ''}
+          <strong>
+            {isDone ? capital(told) : `${words[work.verb][0]}: ${work.done.toLocaleString()} of ${of}`}
+          </strong>
+          {isWaiting ? ' · waits for the service or the key’s limit' : ''}
           {isRunning || isDone ? '' : ' · stopped'}
         </span>
         {isDone ? null : (

@@ -24,13 +24,15 @@ interface BulkWork {
 interface BulkState {
   readonly work?: BulkWork | undefined;
   readonly isRunning: boolean;
-  /** Seconds until the key's limits let it go on; 0 while they do. */
-  readonly waitSeconds: number;
+  /** Whether the service or the key's limits hold it up. */
+  readonly isWaiting: boolean;
   readonly fault: string;
 }
 
 const STORE = 'soundpost.console.bulk';
 const PAUSE_SECONDS = 5;
+/** The client waits for some limits itself; from then on it is said. */
+const SLOW_MS = 3000;
 
 interface Kind {
   /** A part of retries is taken whole or not at all, so it stays well below a key's rate. */
@@ -56,7 +58,7 @@ const kinds: Readonly<Record<BulkVerb, Kind>> = {
 export const bulkState = createStore<BulkState>({
   work: stored(),
   isRunning: false,
-  waitSeconds: 0,
+  isWaiting: false,
   fault: '',
 });
 let stopping: AbortController | undefined;
@@ -85,7 +87,7 @@ export async function goOn(): Promise<void> {
   } catch (error) {
     if (!isAborted(error)) change({ fault: sentence(error) });
   } finally {
-    change({ isRunning: false, waitSeconds: 0 });
+    change({ isRunning: false, isWaiting: false });
   }
 }
 
@@ -113,17 +115,20 @@ async function nextPart(work: BulkWork, signal: AbortSignal): Promise<BulkWork> 
 }
 
 async function withinLimits<Answer>(ask: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
-  for (;;) {
-    try {
-      return await ask();
-    } catch (error) {
-      const isPause = error instanceof SoundpostError && [409, 429].includes(error.httpStatus);
-      if (!isPause) throw error;
-      const seconds = error.retryAfterSeconds ?? PAUSE_SECONDS;
-      change({ waitSeconds: Math.ceil(seconds) });
-      await pause(seconds * 1000, signal);
-      change({ waitSeconds: 0 });
+  const slow = setTimeout(() => change({ isWaiting: true }), SLOW_MS);
+  try {
+    for (;;) {
+      const answer = await ask().catch((error: unknown) => {
+        if (error instanceof SoundpostError && [409, 429].includes(error.httpStatus)) return error;
+        throw error;
+      });
+      if (!(answer instanceof SoundpostError)) return answer;
+      change({ isWaiting: true });
+      await pause((answer.retryAfterSeconds ?? PAUSE_SECONDS) * 1000, signal);
     }
+  } finally {
+    clearTimeout(slow);
+    change({ isWaiting: false });
   }
 }
 

@@ -1,5 +1,6 @@
 /** Which jobs the history shows: by what is typed, by their state, and by the day. What is chosen stands in the address. */
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { FIRST_PAGE } from '../../pages.tsx';
 import { changeQuery } from '../../route.ts';
 import { Button, Icon } from '../../ui.tsx';
 import { statusWord } from '../../words.ts';
@@ -7,9 +8,6 @@ import { type Days, spans } from './days.ts';
 
 const TYPING_MS = 250;
 export const states = ['queued', 'processing', 'completed', 'failed'] as const;
-
-/** Another filter begins at its first page, with nothing chosen. */
-const FIRST_PAGE = { after: '', page: '', chosen: '' };
 
 export function Filters({ query }: { readonly query: URLSearchParams }) {
   const status = query.get('status') ?? '';

@@ -1,6 +1,7 @@
 /** The key's jobs, newest first, a page at a time, as they move. Filters, page and chosen rows stand in the address. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Job } from 'soundpost-contract/job';
+import { PAGE, Pages } from '../../pages.tsx';
 import { changeQuery } from '../../route.ts';
 import { isAborted, sentence } from '../../session.ts';
 import { Button, Fault, focusNext, Icon, ViewHead } from '../../ui.tsx';
@@ -12,7 +13,6 @@ import { moments } from './days.ts';
 import { Filters, states } from './filters.tsx';
 import { JobTable } from './job-table.tsx';
 
-const PAGE = 50;
 /** In the address, for every job that matches. */
 const ALL = 'all';
 
@@ -23,13 +23,15 @@ export function History({ query }: { readonly query: URLSearchParams }) {
   const { page, fault } = useJobs(asked, PAGE, after);
   const [ownFault, setFault] = useState('');
   const chosen = useChosen(query, asked, page?.jobs ?? [], setFault);
-  const table = useRef<HTMLDivElement>(null);
-
-  function turnTo(cursor: string, next: number): void {
-    changeQuery({ after: cursor, page: next === 1 ? '' : String(next), chosen: '' }, true);
-    table.current?.focus();
-    scrollTo(0, 0);
-  }
+  const isFirst = useRef(true);
+  useEffect(() => {
+    // Whoever has pressed a filter stays there.
+    if (!isFirst.current && document.activeElement?.closest('.filters') == null) {
+      scrollTo(0, 0);
+      focusNext('history-note');
+    }
+    isFirst.current = false;
+  }, [after]);
 
   function clear(): void {
     chosen.choose([]);
@@ -51,12 +53,12 @@ export function History({ query }: { readonly query: URLSearchParams }) {
         onAll={hasOthers && !chosen.isAll && shown.length > 0 ? () => chosen.choose(ALL) : undefined}
       />
       {shown.length === 0 ? null : (
-        <div ref={table} tabIndex={-1} class="table-frame">
+        <div class="table-frame">
           <JobTable jobs={shown} chosen={chosen.ids} onChoose={chosen.choose} onFault={setFault} />
         </div>
       )}
       {page?.jobs.length === 0 ? <Empty isSearch={isFiltered(asked)} /> : null}
-      {hasOthers ? <Pages number={number} after={after} next={page?.cursor ?? null} onTurn={turnTo} /> : null}
+      <Pages query={query} next={page?.cursor ?? null} />
     </section>
   );
 }
@@ -74,7 +76,7 @@ function TableHead({ range, total, onAll }: TableHeadProps) {
   return (
     <>
       <div class="table-head">
-        <p id="history-note" class="soft" role="status">
+        <p id="history-note" class="soft" role="status" tabIndex={-1}>
           {range}
         </p>
         {onAll === undefined ? null : (
@@ -93,33 +95,6 @@ function TableHead({ range, total, onAll }: TableHeadProps) {
       </div>
       <CopyNote copied={copied} id="link-copied" />
     </>
-  );
-}
-
-interface PagesProps {
-  readonly number: number;
-  readonly after: string;
-  /** Where the next page begins; null for none. */
-  readonly next: string | null;
-  readonly onTurn: (cursor: string, number: number) => void;
-}
-
-function Pages({ number, after, next, onTurn }: PagesProps) {
-  return (
-    <nav class="pages" aria-label="Pages">
-      <Button id="newest" class="small" disabled={after === ''} onClick={() => onTurn('', 1)}>
-        Newest
-      </Button>
-      <span class="soft">Page {number}</span>
-      <Button
-        id="older"
-        class="small"
-        disabled={next === null}
-        onClick={() => onTurn(next ?? '', number + 1)}
-      >
-        Older
-      </Button>
-    </nav>
   );
 }
 
