@@ -1,4 +1,6 @@
-/** Jobs in rows: what each is, how far it has come or why it failed, and what can be done with it. */
+/**
+ * Jobs in rows: what each is, how far it has come or why it failed, and what can be done with it.
+ */
 import { useEffect } from 'preact/hooks';
 import type { Job } from 'soundpost-contract/job';
 import { shortTime } from '../../../shared/time.ts';
