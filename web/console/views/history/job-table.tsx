@@ -37,13 +37,15 @@ export function JobTable({ jobs, chosen, onChoose, onFault }: JobTableProps) {
       <thead>
         <tr>
           <th scope="col">
-            <input
-              type="checkbox"
-              id="choose-page"
-              aria-label="Select all on this page"
-              checked={isWhole}
-              onChange={() => onChoose(isWhole ? [] : ids)}
-            />
+            <label class="choose-page">
+              <input
+                type="checkbox"
+                id="choose-page"
+                checked={isWhole}
+                onChange={() => onChoose(isWhole ? [] : ids)}
+              />
+              <span>Select all on this page</span>
+            </label>
           </th>
           <th scope="col">Name</th>
           <th scope="col">State</th>
@@ -101,10 +103,12 @@ function Row({ job, isChosen, onChoose, onFault }: RowProps) {
         />
       </td>
       <th scope="row" class="row-main">
-        <a href={`#/jobs/${job.jobId}`} data-part="name">
-          {name}
-        </a>
-        <About job={job} />
+        <div class="row-about">
+          <a href={`#/jobs/${job.jobId}`} data-part="name">
+            {name}
+          </a>
+          <About job={job} />
+        </div>
       </th>
       <td>
         <StatusBadge status={status} />
@@ -155,7 +159,7 @@ function Action({ job, name, onFault }: Pick<RowProps, 'job' | 'onFault'> & { re
   if (isUnfinished(job)) {
     return (
       <Button
-        class="small"
+        class="small plain"
         icon="close"
         data-part="action"
         aria-label={`Cancel ${name}`}
@@ -168,7 +172,7 @@ function Action({ job, name, onFault }: Pick<RowProps, 'job' | 'onFault'> & { re
   }
   return mayHelpToRetry(job) ? (
     <Button
-      class="small"
+      class="small plain"
       icon="retry"
       data-part="action"
       aria-label={`Retry ${name}`}
