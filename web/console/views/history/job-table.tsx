@@ -144,6 +144,7 @@ function About({ job }: { readonly job: Job }) {
       </p>
     );
   }
+  if (error?.code === 'JOB_CANCELLED') return null;
   // The cause itself, `HTTP 404 from cdn.example`, and not only that it failed.
   if (error !== undefined) return <p class="soft row-reason">{error.details ?? error.message}</p>;
   if (isProbe(job) && inputFile !== null)
