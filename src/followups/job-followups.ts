@@ -154,7 +154,10 @@ export class JobFollowUps {
     const key = sentKey(tenant, endpointOf(to).endpoint);
     const ids = await this.#redis.zrevrange(key, 0, -1);
     const page: Sent[] = [];
-    for (const id of ids.slice(after === undefined ? 0 : ids.indexOf(after) + 1)) {
+    const last = after === undefined ? -1 : ids.indexOf(after);
+    // What comes after one that is listed no longer is not listed either.
+    if (after !== undefined && last === -1) return { page, next: null };
+    for (const id of ids.slice(last + 1)) {
       if (page.length === limit) return { page, next: page.at(-1)?.deliveryId ?? null };
       const found = await this.queues.webhook.look(id);
       if (found === undefined || (status !== undefined && found.progress.status !== status)) continue;

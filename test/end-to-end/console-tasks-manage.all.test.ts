@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { UserFacingSocketConfig } from 'baileys';
+import type { Page } from 'playwright-core';
 import { startChromium } from 'soundpost-testing/chromium';
 import { startFirefox } from 'soundpost-testing/firefox';
 import { freePort } from 'soundpost-testing/ports';
@@ -14,6 +15,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { GATEWAY_API_KEY, type Hook, type Json, useService } from '../api/api-fixture.ts';
 import { startTrustedServer } from '../gateway/whatsapp/noise/trusted-server.ts';
 import { counted, type DrivenPage } from './clicks.ts';
+import { signIn } from './console-page.ts';
 
 const PHONE = '4915112345678';
 const ENDPOINTS = 40;
@@ -306,5 +308,39 @@ describe.each(browsers)('in %s', (name, start) => {
     expect(person.count).toBeLessThanOrEqual(2);
     await tab.goto(`${service().url}/?again#/jobs/${jobId}`);
     await counted(tab).shows('API key');
+  });
+});
+
+describe('with all of that', () => {
+  const LOADS = 5;
+
+  /** The least of a few loads, seconds. */
+  async function scriptSeconds(page: Page, view: string, content: string): Promise<number> {
+    const client = await page.context().newCDPSession(page);
+    await client.send('Performance.enable');
+    const took: number[] = [];
+    for (let load = 0; load < LOADS; load += 1) {
+      await page.goto(`${service().url}/?${view}-${load}#/${view}`);
+      await page.locator(content).first().waitFor();
+      const { metrics } = await client.send('Performance.getMetrics');
+      took.push(metrics.find(({ name }) => name === 'ScriptDuration')?.value ?? Number.POSITIVE_INFINITY);
+    }
+    return Math.min(...took);
+  }
+
+  it.each([
+    ['webhooks', '#endpoints', '#webhooks-empty'],
+    ['usage', '#days', '#days'],
+  ])('#/%s takes at most three times the script time of an empty one', async (view, full, empty) => {
+    const browser = await startChromium({ width: 1180, height: 800 });
+    try {
+      const page = await browser.context.newPage();
+      await signIn(page, service().url, await service().newKey());
+      const least = await scriptSeconds(page, view, empty);
+      await signIn(page, service().url, service().key);
+      expect(await scriptSeconds(page, view, full)).toBeLessThanOrEqual(3 * least);
+    } finally {
+      await browser.close();
+    }
   });
 });

@@ -21,6 +21,7 @@ interface SessionWatcher {
 }
 
 let watcher: SessionWatcher | undefined;
+let signingOut: { readonly stop: AbortController; readonly done: Promise<void> } | undefined;
 /** Requests that go on once somebody has signed in again. */
 const waiting = new Set<() => void>();
 
@@ -43,6 +44,9 @@ const idIn = (stored: string | null): string | undefined =>
 
 /** @throws SoundpostError UNAUTHORIZED for an unknown key */
 export async function signIn(key: string): Promise<void> {
+  // Late, it would end the new session.
+  signingOut?.stop.abort();
+  await signingOut?.done;
   const before = keyId();
   const { key: signedIn, expiresAt } = await client.session.begin(key);
   // Other tabs are told of a change alone, so each session differs.
@@ -53,7 +57,14 @@ export async function signIn(key: string): Promise<void> {
 /** Ends the session in all tabs. */
 export async function signOut(): Promise<void> {
   leave('');
-  await client.session.end().catch(() => leave(SIGNED_OUT_HERE));
+  const stop = new AbortController();
+  const { signal } = stop;
+  const done = client.session.end({ signal }).then(
+    () => undefined,
+    () => (signal.aborted ? undefined : leave(SIGNED_OUT_HERE)),
+  );
+  signingOut = { stop, done };
+  await done;
 }
 
 function leave(reason: string): void {
@@ -87,9 +98,12 @@ export function watchSession(watching: SessionWatcher): void {
 /** A 401 means that the session has ended: the request is sent again when there is another one. */
 async function watched(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
   for (;;) {
+    const session = localStorage.getItem(STORE);
     const response = await fetch(input, { cache: 'no-store', ...init });
     const isSigningIn = String(input).endsWith('/v1/session');
     if (response.status !== 401 || isSigningIn || !isSignedIn()) return response;
+    // There is another one by now.
+    if (localStorage.getItem(STORE) !== session) continue;
     const { error } = await response.json().catch(() => ({ error: undefined }));
     await signedInAgain(sentence(error ?? {}), init?.signal);
   }
@@ -100,7 +114,8 @@ async function watched(input: RequestInfo | URL, init?: RequestInit): Promise<Re
  * @param reason why, for people
  * @throws the signal's reason when it is aborted
  */
-export function signedInAgain(reason: string, signal?: AbortSignal | null): Promise<void> {
+export async function signedInAgain(reason: string, signal?: AbortSignal | null): Promise<void> {
+  signal?.throwIfAborted();
   watcher?.onEnded(reason);
   return new Promise((resolve, reject) => {
     waiting.add(resolve);

@@ -55,7 +55,7 @@ interface DeliveriesProps {
 }
 
 /** What was sent of one job. */
-export function Deliveries({ jobId, deliveries, onDeliveries, id, labelledBy }: DeliveriesProps) {
+function Deliveries({ jobId, deliveries, onDeliveries, id, labelledBy }: DeliveriesProps) {
   const [fault, setFault] = useState('');
   return (
     <>

@@ -197,8 +197,7 @@ function SentRow({ delivery, onReplayed }: { readonly delivery: Sent; readonly o
         <span class={`status status-${deliverySigns[status]}`}>{deliveryWords[status]}</span>
       </td>
       <td>
-        {last === undefined ? '' : answerWord(last.httpStatus)}
-        {last === undefined || last.error === null ? null : <span class="soft"> {last.error}</span>}
+        {last === undefined ? '' : (last.httpStatus === null && last.error) || answerWord(last.httpStatus)}
         <Fault text={fault} />
       </td>
       <td class="number">{attempts.length}</td>

@@ -19,6 +19,7 @@ export function Resend({ endpoint, failedSince, onResent }: ResendProps) {
   const [result, setResult] = useState('');
   const { busy, fault, run } = useWork();
   const noon = lastNoon().toISOString();
+  const Heading = endpoint === undefined ? 'h2' : 'h3';
 
   async function resend(from: string): Promise<void> {
     setResult('');
@@ -34,7 +35,9 @@ export function Resend({ endpoint, failedSince, onResent }: ResendProps) {
   ];
   return (
     <section class={endpoint === undefined ? 'card' : 'instance-part'} aria-labelledby="resend-title">
-      <h3 id="resend-title">{endpoint === undefined ? 'Resend what failed' : 'Resend what it missed'}</h3>
+      <Heading id="resend-title">
+        {endpoint === undefined ? 'Resend what failed' : 'Resend what it missed'}
+      </Heading>
       <div class="actions">
         {quick.map(([name, from]) =>
           from === undefined ? null : (
