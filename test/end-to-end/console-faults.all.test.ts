@@ -231,7 +231,7 @@ describe('the service, or the moment', () => {
     await page.getByText(`Retry: 20 of ${MANY} jobs · stopped`).waitFor();
     await page.getByRole('button', { name: 'Continue with 25' }).click();
     await page.getByText('waits for the service or the key’s limit').waitFor();
-    await page.getByText(`${MANY} retried`).waitFor();
+    await page.locator('#bulk-progress', { hasText: `${MANY} retried` }).waitFor();
     await page.getByRole('button', { name: 'Dismiss' }).click();
     await page.unroute('**/v1/jobs/bulk');
     const { jobs } = (await service().call('GET', '/v1/jobs?limit=100&q=many.mp4')).body.data;

@@ -276,7 +276,7 @@ it('a probe shows the tracks, in the history their number, and has nothing to pl
   await page.locator('#details', { hasText: /0: .*aac/ }).waitFor();
   expect(await page.locator('#job-result, #job-erased').count()).toBe(0);
   await page.evaluate("location.hash = '#/jobs'");
-  await page.locator(`[data-job="${jobId}"]`, { hasText: 'PROBE · 1 track' }).waitFor();
+  await page.locator(`[data-job="${jobId}"]`, { hasText: /1 track.*PROBE/ }).waitFor();
 });
 
 it('an erased result says so, and how it comes back', async () => {

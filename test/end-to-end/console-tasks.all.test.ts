@@ -1,6 +1,9 @@
 // @module-tag chromium
 // @module-tag firefox
-/** Daily tasks at the console, each within its clicks and keys (a typed word is one), in both browsers: among 2,000 jobs of the last days. */
+/**
+ * Daily tasks at the console, each within its clicks and keys (a typed word is one), in both
+ * browsers: among 2,000 jobs of the last days.
+ */
 import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -395,7 +395,8 @@ describe('for everybody', () => {
     const url = await service().outside.file('by-keyboard.mp4', join(folder, 'lecture.mp4'));
     const other = await browser.context.newPage();
     const otherWatch = await watchPage(other);
-    await other.goto(proxy.url);
+    // Another origin: nobody is signed in there.
+    await other.goto(service().url);
     await other.locator('#key:focus').waitFor();
     await other.keyboard.insertText(service().key);
     await other.keyboard.press('Enter');
@@ -440,7 +441,7 @@ describe('for everybody', () => {
         [`#/jobs/${jobs.at(-1).jobId}`]: '.delivery',
         [`#/jobs/${failed[0].jobId}`]: '#job-failed',
         [`#/jobs/${running}`]: '[aria-current="step"]',
-        '#/webhooks': '.delivery',
+        '#/webhooks': '[data-endpoint]',
         '#/usage': '.meter',
       };
       for (const [address, shown] of Object.entries(views)) {

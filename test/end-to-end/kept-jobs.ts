@@ -1,4 +1,7 @@
-/** Two thousand jobs of the last days, written as BullMQ keeps them: running so many would take hours. */
+/**
+ * Two thousand jobs of the last days, written as BullMQ keeps them: running so many would take
+ * hours.
+ */
 import { Redis } from 'ioredis';
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { ownKey } from 'soundpost-kit/redis/keys';
@@ -103,7 +106,8 @@ export async function keepJobs(service: TestService, { key, first = 0, hooks = [
 }
 
 /**
- * 500 deliveries of kept jobs to 40 endpoints that all answer 503, each given up. The service makes one attempt (WEBHOOK_SCHEDULE_SECONDS=0).
+ * 500 deliveries of kept jobs to 40 endpoints that all answer 503, each given up. The service makes
+ * one attempt (WEBHOOK_SCHEDULE_SECONDS=0).
  * @param hooks of {@link failingHooks}, and of the kept jobs
  */
 export async function failDeliveries(service: TestService, hooks: readonly Hook[], first = 0): Promise<void> {

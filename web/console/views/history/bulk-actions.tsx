@@ -25,7 +25,8 @@ const questions: Readonly<Record<BulkVerb, string>> = {
 
 async function ask(verb: BulkVerb, jobs: readonly Job[]): Promise<void> {
   const what = `${words[verb][0]} ${counted(jobs.length)}`;
-  if (!(await confirmed({ title: `${what}?`, text: questions[verb], yes: what }))) return;
+  const question = { title: `${what}?`, text: questions[verb], yes: what, isSafe: verb === 'retry' };
+  if (!(await confirmed(question))) return;
   await beginBulk(
     verb,
     jobs.map(({ jobId }) => jobId),

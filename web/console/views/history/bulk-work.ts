@@ -1,6 +1,7 @@
 /**
- * Doing the same with many jobs, part by part and as fast as the key's limits let it. It goes on while somebody looks at another view. How far it has come stays
- * in this browser: after a reload it goes on from there, and each part has an Idempotency-Key, so that none is done twice.
+ * Doing the same with many jobs, part by part and as fast as the key's limits let it. It goes on
+ * while somebody looks at another view. How far it has come stays in this browser: after a reload
+ * it goes on from there, and each part has an Idempotency-Key, so that none is done twice.
  */
 import { SoundpostError } from 'soundpost-client/error';
 import { cancel } from '../../job-actions.ts';

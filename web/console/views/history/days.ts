@@ -1,4 +1,7 @@
-/** Spans of days, as the address and the filter name them: `2026-11-27`, in this browser's time zone. */
+/**
+ * Spans of days, as the address and the filter name them: `2026-11-27`, in this browser's time
+ * zone.
+ */
 
 export interface Days {
   /** First and last day; empty for no bound. */

@@ -1,4 +1,7 @@
-/** Which jobs the history shows: by what is typed, by their state, and by the day. What is chosen stands in the address. */
+/**
+ * Which jobs the history shows: by what is typed, by their state, and by the day. What is chosen
+ * stands in the address.
+ */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { FIRST_PAGE } from '../../pages.tsx';
 import { changeQuery } from '../../route.ts';

@@ -1,4 +1,7 @@
-/** The key's jobs, newest first, a page at a time, as they move. Filters, page and chosen rows stand in the address. */
+/**
+ * The key's jobs, newest first, a page at a time, as they move. Filters, page and chosen rows stand
+ * in the address.
+ */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Job } from 'soundpost-contract/job';
 import { PAGE, Pages } from '../../pages.tsx';

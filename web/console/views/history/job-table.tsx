@@ -1,4 +1,6 @@
-/** Jobs in rows: what each is, how far it has come or why it failed, and what can be done with it. */
+/**
+ * Jobs in rows: what each is, how far it has come or why it failed, and what can be done with it.
+ */
 import { useEffect } from 'preact/hooks';
 import type { Job } from 'soundpost-contract/job';
 import { shortTime } from '../../../shared/time.ts';
@@ -35,13 +37,15 @@ export function JobTable({ jobs, chosen, onChoose, onFault }: JobTableProps) {
       <thead>
         <tr>
           <th scope="col">
-            <input
-              type="checkbox"
-              id="choose-page"
-              aria-label="Select all on this page"
-              checked={isWhole}
-              onChange={() => onChoose(isWhole ? [] : ids)}
-            />
+            <label class="choose-page">
+              <input
+                type="checkbox"
+                id="choose-page"
+                checked={isWhole}
+                onChange={() => onChoose(isWhole ? [] : ids)}
+              />
+              <span>Select all on this page</span>
+            </label>
           </th>
           <th scope="col">Name</th>
           <th scope="col">State</th>
@@ -99,10 +103,12 @@ function Row({ job, isChosen, onChoose, onFault }: RowProps) {
         />
       </td>
       <th scope="row" class="row-main">
-        <a href={`#/jobs/${job.jobId}`} data-part="name">
-          {name}
-        </a>
-        <About job={job} />
+        <div class="row-about">
+          <a href={`#/jobs/${job.jobId}`} data-part="name">
+            {name}
+          </a>
+          <About job={job} />
+        </div>
       </th>
       <td>
         <StatusBadge status={status} />
@@ -138,6 +144,7 @@ function About({ job }: { readonly job: Job }) {
       </p>
     );
   }
+  if (error?.code === 'JOB_CANCELLED') return null;
   // The cause itself, `HTTP 404 from cdn.example`, and not only that it failed.
   if (error !== undefined) return <p class="soft row-reason">{error.details ?? error.message}</p>;
   if (isProbe(job) && inputFile !== null)
@@ -153,7 +160,7 @@ function Action({ job, name, onFault }: Pick<RowProps, 'job' | 'onFault'> & { re
   if (isUnfinished(job)) {
     return (
       <Button
-        class="small"
+        class="small plain"
         icon="close"
         data-part="action"
         aria-label={`Cancel ${name}`}
@@ -166,7 +173,7 @@ function Action({ job, name, onFault }: Pick<RowProps, 'job' | 'onFault'> & { re
   }
   return mayHelpToRetry(job) ? (
     <Button
-      class="small"
+      class="small plain"
       icon="retry"
       data-part="action"
       aria-label={`Retry ${name}`}

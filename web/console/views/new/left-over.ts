@@ -1,4 +1,7 @@
-/** The names of files whose upload has not ended, for who reloads the page in the middle of it, or closes the tab and comes back. */
+/**
+ * The names of files whose upload has not ended, for who reloads the page in the middle of it, or
+ * closes the tab and comes back.
+ */
 const UNFINISHED = 'soundpost.console.upload';
 const MOST_NAMED = 3;
 

@@ -80,6 +80,7 @@ function Loudness({ chosen: { normalize, loudness } }: { readonly chosen: Choice
       options={loudnesses}
       value={normalize ? loudness : ''}
       onValue={(value) => choose({ normalize: value !== '', ...(value === '' ? {} : { loudness: value }) })}
+      onOther={() => choose({ normalize: true })}
       other={(attributes) => (
         <input
           {...attributes}
@@ -102,12 +103,14 @@ interface PillsProps {
   readonly options: ReadonlyMap<string, string>;
   readonly value: string;
   readonly onValue: (value: string) => void;
+  /** Another one is about to be typed. */
+  readonly onOther?: () => void;
   /** The field for any other value. */
   readonly other: (attributes: { readonly id: string; readonly 'aria-label': string }) => ComponentChildren;
 }
 
 /** One of a few by one press, or another one that is typed. */
-function Pills({ legend, name, options, value, onValue, other }: PillsProps) {
+function Pills({ legend, name, options, value, onValue, onOther, other }: PillsProps) {
   const [isOther, setOther] = useState(false);
   const shown = isOther || !options.has(value) ? undefined : value;
   const pill = (word: string, isChecked: boolean, choosePill: () => void) => (
@@ -127,6 +130,7 @@ function Pills({ legend, name, options, value, onValue, other }: PillsProps) {
       )}
       {pill('Other', shown === undefined, () => {
         setOther(true);
+        onOther?.();
         focusNext(name);
       })}
       {shown === undefined ? other({ id: name, 'aria-label': `${legend}, other` }) : null}

@@ -1,4 +1,6 @@
-/** What the only source holds, before a job is made of it: its tracks, of which one can be chosen. */
+/**
+ * What the only source holds, before a job is made of it: its tracks, of which one can be chosen.
+ */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { InputFile, Job } from 'soundpost-contract/job';
 import { announce } from '../../announcements.ts';
