@@ -17,6 +17,7 @@ import { admit } from './middleware/authentication.ts';
 import { errorHandler } from './middleware/errors.ts';
 import type { ApiServices, ApiSettings, Route, RouteContext } from './route.ts';
 import { batchRoutes } from './routes/batch.ts';
+import { bulkRoutes } from './routes/bulk.ts';
 import { deliveryRoutes } from './routes/deliveries.ts';
 import { destinationRoutes } from './routes/destinations.ts';
 import { docsRoutes } from './routes/docs.ts';
@@ -27,6 +28,7 @@ import { healthRoutes } from './routes/health.ts';
 import { hookRoutes } from './routes/hooks.ts';
 import { jobRoutes } from './routes/jobs.ts';
 import { keyRoutes } from './routes/keys.ts';
+import { sessionRoutes } from './routes/session.ts';
 import { transcriptionRoutes } from './routes/transcriptions.ts';
 import { uploadRoutes } from './routes/uploads.ts';
 import { usageRoutes } from './routes/usage.ts';
@@ -39,6 +41,8 @@ export const routes: readonly Route[] = [
   ...batchRoutes,
   ...transcriptionRoutes,
   ...uploadRoutes,
+  // Its path is one of a job's, too.
+  ...bulkRoutes,
   ...jobRoutes,
   ...eventRoutes,
   ...voiceMessageRoutes,
@@ -46,6 +50,7 @@ export const routes: readonly Route[] = [
   ...deliveryRoutes,
   ...destinationRoutes,
   ...keyRoutes,
+  ...sessionRoutes,
   ...usageRoutes,
   ...hookRoutes,
   ...healthRoutes,
@@ -103,8 +108,8 @@ function mounting(services: ApiServices): Mounting<Route> {
         return route.handle({ request, response, services, key: undefined });
       }
       const named = reads === 'job' ? JobId.safeParse(request.params.jobId).data : undefined;
-      const { key, record } = await admit(request, response, services, access, named);
-      const context: RouteContext = { request, response, services, key };
+      const { key, record, session } = await admit(request, response, services, access, named);
+      const context: RouteContext = { request, response, services, key, session };
       return route.handle(named === undefined ? context : { ...context, record });
     },
     async otherMethod(onPath, request, response) {

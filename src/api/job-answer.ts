@@ -43,6 +43,14 @@ export async function ownedJob(context: RouteContext): Promise<JobRecord> {
   return own;
 }
 
+/** For ids that no path names. Throws JOB_NOT_FOUND. */
+export async function findOwnJob(services: ApiServices, tenant: string, jobId: string): Promise<JobRecord> {
+  const record = await findJob(services, jobId);
+  const own = record && (await ownRecord(services, record, tenant));
+  if (own === undefined) throw jobNotFound(jobId);
+  return own;
+}
+
 /** Undefined for another tenant's. Whose a record is that cannot be read, only the index tells. */
 async function ownRecord(
   { redis }: ApiServices,

@@ -20,6 +20,7 @@ import type { JobFollowUps } from '../followups/job-followups.ts';
 import type { JobChanges } from '../jobs/job-changes.ts';
 import type { JobQueue } from '../jobs/job-queue.ts';
 import type { ApiKey, ApiKeys } from '../jobs/tenants/api-keys.ts';
+import type { ConsoleSession, Sessions } from '../jobs/tenants/sessions.ts';
 import type { WebhookSecrets } from '../jobs/tenants/webhook-secrets.ts';
 import type { consolePage } from './console-page.ts';
 import type { SharedReads } from './event-streams.ts';
@@ -30,6 +31,7 @@ export interface ApiServices {
   readonly probes: Probes;
   readonly jobs: JobQueue;
   readonly keys: ApiKeys;
+  readonly sessions: Sessions;
   readonly webhookSecrets: WebhookSecrets;
   readonly followUps: JobFollowUps;
   readonly changes: JobChanges;
@@ -131,6 +133,8 @@ export interface RouteContext {
   readonly response: Response;
   /** The caller's key; undefined on public routes and with a signature instead. */
   readonly key: ApiKey | undefined;
+  /** Of the console, by which the key was claimed. */
+  readonly session?: ConsoleSession | undefined;
   /** Fields of the job in the path, if the route reads it; otherwise empty. */
   readonly record?: Readonly<Record<string, string>> | undefined;
   readonly services: ApiServices;

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { Job } from 'soundpost-contract/job';
 import { openStream } from './event-streams.ts';
 import { findJob, jobAnswer } from './job-answer.ts';
+import { isStillAdmitted } from './middleware/authentication.ts';
 import { type ApiServices, keyOf, type RouteContext } from './route.ts';
 
 const HEARTBEAT_MS = 15_000;
@@ -34,7 +35,7 @@ export function answerHead({ response }: RouteContext): void {
 export async function beginEvents(context: RouteContext): Promise<EventAnswer> {
   const { response, services } = context;
   const { id } = keyOf(context);
-  const { redis, settings, keys, changes } = services;
+  const { redis, settings, changes } = services;
   const stream = await openStream(redis, 'event_streams', id, settings.eventStreamsPerKey);
   const leaving = new AbortController();
   const leave = (): void => leaving.abort();
@@ -46,9 +47,9 @@ export async function beginEvents(context: RouteContext): Promise<EventAnswer> {
   const heartbeat = setInterval(() => {
     if (!response.writableNeedDrain) response.write(':\n\n');
     stream.renew();
-    // The revocation message can be lost; and a replaced secret expires after a day.
-    keys.authenticate(context.request.get('x-api-key') ?? '').then(
-      (key) => key === undefined && leave(),
+    // The revocation message can be lost; and a replaced secret or a session expires.
+    isStillAdmitted(context).then(
+      (isAdmitted) => isAdmitted || leave(),
       () => undefined,
     );
   }, HEARTBEAT_MS);

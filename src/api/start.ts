@@ -68,6 +68,7 @@ export async function startApi(
     changes,
     watchedJobs: new SharedReads(),
     keys: stores.keys,
+    sessions: stores.sessions,
     webhookSecrets: stores.webhookSecrets,
     storage,
     downloadAddress: resources.downloadAddress,

@@ -36,11 +36,13 @@ export interface Submission {
 }
 
 /** @param path where the job stands: `` for a single one, `jobs[3]` in a batch */
-interface RequestedJob {
+export interface RequestedJob {
   readonly request: BatchJobRequest;
   readonly path: string;
   /** The field with the webhook, if it is not the job's own. */
   readonly webhookPath?: string;
+  /** The failed job that it is tried instead of. */
+  readonly retryOf?: string;
 }
 
 /**
@@ -53,26 +55,11 @@ export async function submitJobs(
   services: ApiServices,
   key: ApiKey,
   requested: readonly RequestedJob[],
-  context: { batchId: string | null; retryOf: string | null },
+  batchId: string | null,
   { seed, keep }: AnswerTurn,
   answerOf: (submission: Submission) => Answer,
 ): Promise<Answer> {
-  const checked = await Promise.all(
-    requested.map(async ({ request, path, webhookPath = within(path, 'options.webhook') }) => {
-      const [source, ...ofAddresses] = await Promise.all([
-        checkSource(services, key.id, request.source, path),
-        webhookFaults(services, request.options.webhook, webhookPath),
-        destinationFaults(services, request, path),
-      ]);
-      const faults = [
-        ...faultOf(source),
-        ...transcriptFaults(services, request, path),
-        ...voiceFaults(services.settings, request.options.voiceMessage, within(path, 'options.voiceMessage')),
-        ...ofAddresses.flat(),
-      ];
-      return { source, faults };
-    }),
-  );
+  const checked = await Promise.all(requested.map((job) => checkJob(services, key, job)));
   const faults = checked.flatMap((job) => job.faults);
   if (faults.length > 0) {
     // Jobs of a batch share its webhook: report its fault once.
@@ -82,12 +69,14 @@ export async function submitJobs(
     demandScopes(key, request);
   }
   await demandTranscriptMinutes(services, key.id, requested);
-  const jobs = requested.map(({ request }, index): NewJob => {
+  const jobs = requested.map(({ request, retryOf = null }, index): NewJob => {
     const source = checked[index]?.source;
     if (source === undefined || 'message' in source) {
       throw new Error('a faulty source was not refused');
     }
-    const jobId = idFor('job', seed, index);
+    // What else is retried with it may differ in a repetition.
+    const jobId =
+      retryOf === null ? idFor('job', seed, index) : idFor('job', seed && `${seed}:${retryOf}`, 0);
     return {
       jobId,
       payload: {
@@ -96,13 +85,13 @@ export async function submitJobs(
         source: sealSource(services.sealer, jobId, source),
         ...sealDestinations(services.sealer, jobId, request),
         options: request.options,
-        ...context,
+        batchId,
+        retryOf,
       },
     };
   });
   await holdSources(services, jobs);
   const jobIds = jobs.map(({ jobId }) => jobId);
-  const { batchId } = context;
   const answer = ({ rate, outlook }: Omit<Submission, 'jobIds'>) => answerOf({ jobIds, rate, outlook });
   const reservation = await services.jobs.submit(key.id, jobs, {
     repeated: seed !== undefined,
@@ -115,6 +104,32 @@ export async function submitJobs(
     throw refusalOf(reservation, jobs.length);
   }
   return answer(reservation);
+}
+
+async function checkJob(
+  services: ApiServices,
+  key: ApiKey,
+  { request, path, webhookPath = within(path, 'options.webhook') }: RequestedJob,
+) {
+  const [source, ...ofAddresses] = await Promise.all([
+    checkSource(services, key.id, request.source, path),
+    webhookFaults(services, request.options.webhook, webhookPath),
+    destinationFaults(services, request, path),
+  ]);
+  const faults = [
+    ...faultOf(source),
+    ...transcriptFaults(services, request, path),
+    ...voiceFaults(services.settings, request.options.voiceMessage, within(path, 'options.voiceMessage')),
+    ...ofAddresses.flat(),
+  ];
+  return { source, faults };
+}
+
+/** Throws what {@link submitJobs} would refuse this job for, whatever is submitted with it. */
+export async function demandAcceptable(services: ApiServices, key: ApiKey, job: RequestedJob): Promise<void> {
+  const { faults } = await checkJob(services, key, job);
+  if (faults.length > 0) throw faultsError(faults);
+  demandScopes(key, job.request);
 }
 
 /** Keeps uploads until their jobs end, even past expiry. Throws INVALID_SOURCE if expired. */

@@ -5,13 +5,15 @@
 import { createHash } from 'node:crypto';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { readText, unlessUnreadable } from 'soundpost-kit/redis/record';
+import { readable, readText } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 
 /** Failures in a row after which an endpoint is failing; one, if it has never answered. */
 export const FAILING_AFTER = 3;
 /** How long an endpoint is remembered: longer than the longest gap between attempts. */
 export const REMEMBERED_SECONDS = 2 * 24 * 60 * 60;
+/** Deliveries listed for each endpoint, the newest. */
+export const MOST_LISTED = 1000;
 /** Endpoints remembered for each key, those asked last. */
 export const MOST_ENDPOINTS = 500;
 
@@ -29,6 +31,7 @@ const EndpointState = z.object({
   lastAnswer: z.int(),
   lastAt: z.number(),
 });
+type EndpointState = z.infer<typeof EndpointState>;
 
 export interface Endpoint {
   /** Scheme, host and port. */
@@ -52,6 +55,13 @@ export function endpointOf(url: string): Endpoint {
   return { host, endpoint: `${host}${path}` };
 }
 
+/** Set: ids of the key's deliveries to an endpoint that have not ended. */
+export const pendingKey = (key: string, endpoint: string): string =>
+  ownKey('pending', key, digestOf(endpoint));
+
+/** Sorted set: ids of the key's deliveries to an endpoint, by when the event happened, ms. */
+export const sentKey = (key: string, endpoint: string): string => ownKey('sent', key, digestOf(endpoint));
+
 /** Names an endpoint in Redis' keys: addresses are long, and can contain anything. */
 export function digestOf(endpoint: string): string {
   return createHash('sha256').update(endpoint).digest('hex').slice(0, 32);
@@ -67,16 +77,26 @@ export async function failingSinceMs(
   key: string,
   url: string,
 ): Promise<number | undefined> {
-  const text = await redis.hget(
-    `${ownKey('places', places)}:endpoints:${key}`,
-    digestOf(endpointOf(url).endpoint),
-  );
-  if (text === null) return undefined;
-  const state = await unlessUnreadable(
-    () => readText(EndpointState, text),
-    () => undefined,
-  );
-  if (state === undefined) return undefined;
-  const { failures, failedSince, hasAnswered } = state;
+  const text = await redis.hget(statesKey(places, key), digestOf(endpointOf(url).endpoint));
+  const [state] = readable(text === null ? [] : [text], (one) => readText(EndpointState, one));
+  return state && failingSince(state);
+}
+
+const statesKey = (places: string, key: string): string => `${ownKey('places', places)}:endpoints:${key}`;
+
+function failingSince({ failures, failedSince, hasAnswered }: EndpointState): number | undefined {
   return failures >= (hasAnswered ? FAILING_AFTER : 1) ? failedSince : undefined;
+}
+
+interface ShownEndpoint extends Pick<EndpointState, 'endpoint' | 'failures' | 'lastAnswer' | 'lastAt'> {
+  /** ms since the epoch; undefined if it is not failing. */
+  readonly failingSinceMs: number | undefined;
+}
+
+/** The endpoints of the key that are remembered, asked last first. */
+export async function readEndpoints(redis: Redis, places: string, key: string): Promise<ShownEndpoint[]> {
+  const states = readable(await redis.hvals(statesKey(places, key)), (one) => readText(EndpointState, one));
+  return states
+    .map((state) => ({ ...state, failingSinceMs: failingSince(state) }))
+    .toSorted((one, other) => other.lastAt - one.lastAt || (one.endpoint < other.endpoint ? -1 : 1));
 }

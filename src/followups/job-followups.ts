@@ -5,17 +5,17 @@
 import { randomUUID } from 'node:crypto';
 import type { Telemetry } from 'bullmq';
 import type { Logger } from 'soundpost-base/logger';
-import type { Delivery, WebhookDelivery } from 'soundpost-contract/answers';
+import type { Delivery, EndpointDeliveries, WebhookDelivery } from 'soundpost-contract/answers';
 import type { WebhookState } from 'soundpost-contract/job';
 import type { VoiceMessageRequest } from 'soundpost-contract/job-request';
 import type { KeptAnswer } from 'soundpost-kit/http/idempotency';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { ofItsType, unlessUnreadable } from 'soundpost-kit/redis/record';
+import { ofItsType, readable, unlessUnreadable } from 'soundpost-kit/redis/record';
 import { decide } from 'soundpost-kit/redis/until-taken';
 import { z } from 'zod';
-import { clearSending, confirmVoice, notePutReplay } from '../jobs/bullmq-internals.ts';
+import { clearSending, confirmVoice, countPending, notePutReplay } from '../jobs/bullmq-internals.ts';
 import { type DestinationReplay, destinationOf } from '../jobs/destinations.ts';
 import type { JobRecord } from '../jobs/job-record.ts';
 import { CHANGE_CHANNEL, destinationId, notePartId, transcriptId, webhookId } from '../jobs/names.ts';
@@ -28,6 +28,7 @@ import {
   VoicePayload,
   WebhookPayload,
 } from '../jobs/payloads.ts';
+import { endpointOf, MOST_LISTED, pendingKey, readEndpoints, sentKey } from './endpoints.ts';
 import { VOICE_SCHEDULE_SECONDS } from './kind.ts';
 import { FollowUpQueue } from './queue.ts';
 import { readPut } from './state/destinations.ts';
@@ -62,6 +63,13 @@ type Sending = Omit<VoicePayload, 'version' | 'round' | 'isAsked'>;
 type Asked = Omit<Sending, 'part'>;
 /** Part of transcripts' and deliveries' payloads. */
 const OfOutput = z.object({ name: TranscriptPayload.shape.name.optional() });
+
+type Sent = z.infer<typeof EndpointDeliveries>['deliveries'][number];
+interface DeliveriesPage {
+  readonly status: Sent['status'] | undefined;
+  readonly limit: number;
+  readonly after: string | undefined;
+}
 
 export class JobFollowUps {
   readonly queues: Readonly<Record<'webhook' | OtherQueue, FollowUpQueue>>;
@@ -98,6 +106,68 @@ export class JobFollowUps {
     const data: WebhookPayload = { ...about, ...event };
     await this.#index(jobId, data.deliveryId);
     await this.queues.webhook.add(data.deliveryId, data.event, data, this.#webhookTries);
+    const sent = sentKey(tenant, endpointOf(data.url).endpoint);
+    await this.#redis
+      .multi()
+      .zadd(sent, 'NX', eventTimeMs, data.deliveryId)
+      .zremrangebyrank(sent, 0, -MOST_LISTED - 1)
+      .expire(sent, this.#keepSeconds)
+      .exec();
+    await this.#notePending(data);
+  }
+
+  async #notePending({ tenant, url, deliveryId }: WebhookPayload): Promise<void> {
+    const key = pendingKey(tenant, endpointOf(url).endpoint);
+    await this.#redis.multi().sadd(key, deliveryId).expire(key, this.#keepSeconds).exec();
+  }
+
+  /** Call when a webhook has ended. */
+  async forgetPending({ tenant, url, deliveryId }: WebhookPayload): Promise<void> {
+    await this.#redis.srem(pendingKey(tenant, endpointOf(url).endpoint), deliveryId);
+  }
+
+  /**
+   * A page of the endpoints that the key's webhooks were posted to, asked last first.
+   * @param isAfter whether an endpoint comes behind the page before
+   */
+  async endpoints(
+    tenant: string,
+    limit: number,
+    isAfter: (one: { readonly endpoint: string; readonly lastAt: number }) => boolean,
+  ) {
+    const known = (await readEndpoints(this.#redis, this.queues.webhook.name, tenant)).filter(isAfter);
+    const page = known.slice(0, limit);
+    const sets = page.map(({ endpoint }) => pendingKey(tenant, endpoint));
+    const pending = sets.length > 0 ? await countPending(this.#redis, 'webhook', sets) : [];
+    return {
+      page: page.map((one, index) => ({ ...one, pending: pending[index] ?? 0 })),
+      hasMore: known.length > limit,
+    };
+  }
+
+  /**
+   * A page of the deliveries to an endpoint, newest first; of the newest 1,000.
+   * @param to a URL, whose query does not count
+   * @param after the last delivery of the page before
+   */
+  async deliveriesTo(tenant: string, to: string, { status, limit, after }: DeliveriesPage) {
+    const key = sentKey(tenant, endpointOf(to).endpoint);
+    const ids = await this.#redis.zrevrange(key, 0, -1);
+    const page: Sent[] = [];
+    const last = after === undefined ? -1 : ids.indexOf(after);
+    // What comes after one that is listed no longer is not listed either.
+    if (after !== undefined && last === -1) return { page, next: null };
+    for (const id of ids.slice(last + 1)) {
+      if (page.length === limit) return { page, next: page.at(-1)?.deliveryId ?? null };
+      const found = await this.queues.webhook.look(id);
+      if (found === undefined || (status !== undefined && found.progress.status !== status)) continue;
+      for (const { jobId, event, eventTimeMs } of readable([found.stored.data], (data) =>
+        readPayload(WebhookPayload, data),
+      )) {
+        page.push({ jobId, event, createdAt: new Date(eventTimeMs).toISOString(), ...found.progress });
+      }
+    }
+    return { page, next: null };
   }
 
   /** Adds the webhook of a delivery that has ended. */
@@ -237,24 +307,35 @@ export class JobFollowUps {
   /** False if the job has no such webhook. */
   async replayWebhook(jobId: string, deliveryId: string): Promise<boolean> {
     const isOwn = (await this.#redis.sismember(indexKey(jobId), deliveryId)) === 1;
-    return isOwn && (await this.queues.webhook.replay(deliveryId));
+    const stored = isOwn ? await this.queues.webhook.find(deliveryId) : undefined;
+    const [payload] = readable(stored ? [stored.data] : [], (data) => readPayload(WebhookPayload, data));
+    return isOwn && (await this.#replayWebhook(deliveryId, payload));
   }
 
-  /** Resends webhooks that failed at or after this time; answers how many. */
-  async resendWebhooks(tenant: string, sinceMs: number): Promise<number> {
-    const ids: string[] = [];
+  async #replayWebhook(id: string, payload: WebhookPayload | undefined): Promise<boolean> {
+    if (!(await this.queues.webhook.replay(id))) return false;
+    if (payload !== undefined) await this.#notePending(payload);
+    return true;
+  }
+
+  /**
+   * Resends webhooks that failed at or after this time; answers how many.
+   * @param to only to this endpoint: a URL, whose query does not count
+   */
+  async resendWebhooks(tenant: string, sinceMs: number, to?: string): Promise<number> {
+    const wanted = to && endpointOf(to).endpoint;
+    const payloads: WebhookPayload[] = [];
     // Read completely first: a resent webhook leaves the list.
-    for await (const { id, data } of this.queues.webhook.failedSince(sinceMs)) {
-      const payload = await unlessUnreadable(
-        () => readPayload(WebhookPayload, data),
-        () => undefined,
+    for await (const { data } of this.queues.webhook.failedSince(sinceMs)) {
+      const own = readable([data], (one) => readPayload(WebhookPayload, one)).filter(
+        (payload) => payload.tenant === tenant,
       );
-      if (payload?.tenant === tenant) ids.push(id);
+      payloads.push(...own.filter(({ url }) => wanted === undefined || endpointOf(url).endpoint === wanted));
     }
     let resent = 0;
     // Oldest first, in their original order.
-    for (const id of ids.reverse()) {
-      if (await this.queues.webhook.replay(id)) resent += 1;
+    for (const payload of payloads.reverse()) {
+      if (await this.#replayWebhook(payload.deliveryId, payload)) resent += 1;
     }
     return resent;
   }

@@ -30,6 +30,7 @@ export class AttemptReport {
   readonly #ticker: NodeJS.Timeout;
   #latest: ExtractProgress = { progress: 0, currentStep: 'downloading_video', inputFile: null };
   #isWorking = false;
+  #spentSeconds = 0;
   #writing: Promise<void> = Promise.resolve();
 
   /** Starts writing at intervals, even without news, to renew the lock and see cancellations. */
@@ -46,6 +47,11 @@ export class AttemptReport {
     if (isNewStep) {
       this.#writeNext();
     }
+  }
+
+  /** Notes processor time, to be written with the next tick. */
+  spent(seconds: number): void {
+    this.#spentSeconds += seconds;
   }
 
   /** Resolves once the record says that this worker's death counts against the job. */
@@ -75,7 +81,10 @@ export class AttemptReport {
   async #write(): Promise<void> {
     const { redis, jobId, token, lockMs, workerId, onState } = this.#options;
     const working = this.#isWorking ? workerId : '';
-    onState(await reportProgress(redis, { jobId, token, lockMs, working }, this.#latest));
+    // After a failure Redis may have it, so it is not written again.
+    const spentMs = Math.round(this.#spentSeconds * 1000);
+    this.#spentSeconds = 0;
+    onState(await reportProgress(redis, { jobId, token, lockMs, working, spentMs }, this.#latest));
   }
 }
 

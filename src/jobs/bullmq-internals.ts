@@ -399,6 +399,8 @@ interface Holder {
   readonly lockMs: number;
   /** The process whose death would count against the job; empty while none works on it. */
   readonly working: string;
+  /** Processor time since the last report, whole ms; default 0. */
+  readonly spentMs?: number;
 }
 
 /**
@@ -407,7 +409,7 @@ interface Holder {
  */
 export async function reportProgress(
   redis: Redis,
-  { jobId, token, lockMs, working }: Holder,
+  { jobId, token, lockMs, working, spentMs = 0 }: Holder,
   { progress, ...rest }: ExtractProgress,
 ): Promise<AttemptState> {
   // `progress` comes first: the script replaces it without re-encoding the rest.
@@ -420,6 +422,7 @@ export async function reportProgress(
     jobId,
     lockMs,
     working,
+    spentMs,
   ])) as AttemptState;
 }
 
@@ -548,6 +551,17 @@ export async function fileUnfinished(
   status: JobStatus | undefined,
 ): Promise<string[]> {
   return (await unfinished.run(redis, [unfinishedKey], [tenant, status ?? ''])) as string[];
+}
+
+const pending = loadScript(new URL('./lua/bullmq/pending-count.lua', import.meta.url));
+
+/** How many of a queue's jobs are unfinished in each set of ids; few ended ones may be counted. */
+export async function countPending(
+  redis: Redis,
+  queue: QueueName,
+  sets: readonly string[],
+): Promise<number[]> {
+  return (await pending.run(redis, sets, [keyOf(queue, '')])) as number[];
 }
 
 const oldest = loadScript(new URL('./lua/bullmq/oldest-wait.lua', import.meta.url));

@@ -46,6 +46,8 @@ export interface ExtractionJob {
   readonly signal: AbortSignal;
   /** Written at the next tick, or at once for a new step; call it as often as needed. */
   report(state: ExtractProgress): void;
+  /** Call with the processor time that tools have used, for the key's usage. */
+  spent?(seconds: number): void;
   /** Call when the job gets an encoder: virtual time advances. */
   takeTurn(): Promise<void>;
 }
@@ -249,6 +251,7 @@ async function attempt(
       order: job.priority,
       signal,
       report: (state) => report.note(state),
+      spent: (seconds) => report.spent(seconds),
       takeTurn: () => noteServed(redis, jobId, attemptToken),
     });
     signal.throwIfAborted();

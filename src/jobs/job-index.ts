@@ -54,11 +54,16 @@ const DAY_SECONDS = 24 * 60 * 60;
 
 /** For the janitor. */
 export async function repairIndexes(redis: Redis, tenants: readonly string[]): Promise<void> {
-  await fileEnds(redis, ENDS);
+  await fileRecentEnds(redis);
   // Expires each day, and is then read from the beginning.
   await fileEnds(redis, ENDS_OF_DAY);
   if ((await redis.ttl(ENDS_OF_DAY)) < 0) await redis.expire(ENDS_OF_DAY, DAY_SECONDS);
   for (const tenant of tenants) await fileUnfinished(redis, unfinishedKey(tenant), tenant, undefined);
+}
+
+/** Files what has ended since the last time. */
+export function fileRecentEnds(redis: Redis): Promise<void> {
+  return fileEnds(redis, ENDS);
 }
 
 /** How many jobs of the tenant have not ended; takes the same time for any number. */
@@ -75,7 +80,7 @@ export async function listing(
   span: TimeSpan,
 ): Promise<JobListing> {
   if (status === undefined) return sortedListing(redis, tenantJobsKey(tenant), span);
-  await fileEnds(redis, ENDS);
+  await fileRecentEnds(redis);
   const flat = await fileUnfinished(redis, unfinishedKey(tenant), tenant, status);
   return status === 'completed' || status === 'failed'
     ? sortedListing(redis, endedKey(status, tenant), span)

@@ -29,6 +29,7 @@ import type { MediaTools } from 'soundpost-media/run';
 import { endStrayTools } from 'soundpost-media/stray-tools';
 import type { Outbound } from 'soundpost-outbound/outbound';
 import { ApiKeys } from '../jobs/tenants/api-keys.ts';
+import { Sessions } from '../jobs/tenants/sessions.ts';
 import { WebhookSecrets } from '../jobs/tenants/webhook-secrets.ts';
 import { openStorage, readRedisAddress } from './backing-services.ts';
 import { type Config, ConfigurationError, searchPath, version } from './config.ts';
@@ -163,6 +164,7 @@ export async function withSecrets(foundation: Foundation, redis: Redis): Promise
 export interface Stores {
   readonly redis: Redis;
   readonly keys: ApiKeys;
+  readonly sessions: Sessions;
   readonly webhookSecrets: WebhookSecrets;
   /** Leaves the connection open. */
   close(): void;
@@ -177,6 +179,7 @@ export function openStores({ secrets, metrics, probes }: Resources, redis: Redis
   return {
     redis,
     keys: new ApiKeys(redis, secrets.keyPepper),
+    sessions: new Sessions(redis, secrets.keyPepper),
     webhookSecrets: new WebhookSecrets(redis, secrets.encryption),
     close() {
       void probes.close('clock', 'link', 'redis');

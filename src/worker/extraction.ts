@@ -60,7 +60,7 @@ async function runSteps(
     space,
     signal: job.signal,
     logger: services.logger.child({ jobId: job.jobId }),
-    services: { ...services, tools: await chargedTo(job.payload.tenant, services) },
+    services: { ...services, tools: await chargedTo(job, services) },
     report: (step, fraction) => meter.advance(step, fraction, Date.now()),
   };
   const timed = timing(services);
@@ -127,7 +127,8 @@ async function hearEarly(
 }
 
 /** Tools of the key, charged to it while they run; of a key over its budget at nice 19. */
-async function chargedTo(tenant: string, { tools, charge }: WorkerServices): Promise<MediaTools> {
+async function chargedTo(job: ExtractionJob, { tools, charge }: WorkerServices): Promise<MediaTools> {
+  const { tenant } = job.payload;
   if (charge === undefined) return { ...tools, owner: tenant };
   let isOver = await charge(tenant, 0);
   return {
@@ -135,6 +136,7 @@ async function chargedTo(tenant: string, { tools, charge }: WorkerServices): Pro
     owner: tenant,
     meter(seconds) {
       if (seconds > 0) {
+        job.spent?.(seconds);
         void charge(tenant, seconds).then((isNow) => {
           isOver = isNow;
         });

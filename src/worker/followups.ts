@@ -108,11 +108,12 @@ function consume<Payload, Ready, Result extends object>(
   return FollowUpWorker.start({ ...settings, queue, kindOf: () => kind, isAlone: false, concurrency });
 }
 
-function webhooks({ services, config, stores }: Shared) {
+function webhooks({ services, followUps, config, stores }: Shared) {
   return jobWebhookKind({
     ...services,
     post: services.outbound.post,
     secretsOf: (tenant) => stores.webhookSecrets.of(tenant),
+    forgetPending: (payload) => followUps.forgetPending(payload),
     scheduleSeconds: config.WEBHOOK_SCHEDULE_SECONDS,
   });
 }

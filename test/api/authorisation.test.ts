@@ -94,6 +94,10 @@ const rows: Readonly<Record<string, Row>> = {
   'DELETE /v1/uploads/:uploadId': { right: 200, upload: 'new' },
   'GET /v1/status/:jobId': { right: 200 },
   'GET /v1/jobs': { right: 200 },
+  'POST /v1/jobs/bulk': {
+    right: 200,
+    ask: () => ({ json: { action: 'delete', jobs: ['job_0123456789abcdef'] } }),
+  },
   'GET /v1/jobs/:jobId': { right: 200 },
   'DELETE /v1/jobs/:jobId': { right: 200, job: 'new' },
   'POST /v1/jobs/:jobId/retry': { right: 202, job: 'failed' },
@@ -107,6 +111,9 @@ const rows: Readonly<Record<string, Row>> = {
   'GET /v1/jobs/:jobId/deliveries': { right: 200 },
   'POST /v1/jobs/:jobId/deliveries/:deliveryId/replay': { right: 202 },
   'POST /v1/jobs/:jobId/destinations/:name/replay': { right: 202 },
+  'GET /v1/endpoints': { right: 200 },
+  // Without its endpoint.
+  'GET /v1/deliveries': { right: 400 },
   'POST /v1/deliveries/resend': { right: 202, ask: () => ({ json: { since: '2026-11-23T14:00:00Z' } }) },
   'POST /v1/webhooks/test': { right: 200, ask: () => ({ json: { url: hookUrl() } }) },
   'GET /v1/webhooks/secret': { right: 200 },
@@ -116,6 +123,11 @@ const rows: Readonly<Record<string, Row>> = {
   // The id of another key: a key rotates itself only (key-routes.test.ts).
   'POST /v1/keys/:keyId/rotate': { right: 403, ofService: true },
   'DELETE /v1/keys/:keyId': { right: 200, ofService: true },
+  'POST /v1/session': {
+    right: 200,
+    ask: () => ({ json: { key: service().key }, headers: { 'soundpost-console': '1' } }),
+  },
+  'DELETE /v1/session': { right: 200, ask: () => ({ headers: { 'soundpost-console': '1' } }) },
   'GET /v1/usage': { right: 200 },
   'POST /hooks/gateway': { right: 204, ask: signedEvent },
   'GET /health/live': { right: 200 },

@@ -13,7 +13,8 @@ interface Event {
 
 interface At {
   readonly url: string;
-  readonly key: string;
+  /** Left out by who has a session. */
+  readonly key?: string;
 }
 
 /** An event stream, read as a browser reads it (WHATWG HTML 9.2.6). */
@@ -33,14 +34,14 @@ export class Stream {
   }
 
   /** Of all jobs of the key, once it listens. */
-  static async ofKey(at: At): Promise<Stream> {
-    const stream = await Stream.#openAt('/v1/events', at, {});
+  static async ofKey(at: At, headers: Record<string, string> = {}): Promise<Stream> {
+    const stream = await Stream.#openAt('/v1/events', at, headers);
     if (stream.response.statusCode === 200) await stream.got(1);
     return stream;
   }
 
   static async #openAt(path: string, { url, key }: At, headers: Record<string, string>): Promise<Stream> {
-    const request = get(`${url}${path}`, { headers: { 'x-api-key': key, ...headers } });
+    const request = get(`${url}${path}`, { headers: { ...(key && { 'x-api-key': key }), ...headers } });
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     return new Stream(response);
   }

@@ -328,6 +328,59 @@ describe('A4. DELETE /v1/jobs/{jobId}: cancel and erase', () => {
 });
 
 describe('A4. GET /v1/usage', () => {
+  it('says by day what jobs have used, each once, on the day of its end', async () => {
+    const key = await service().newKey();
+    const ended = [
+      await service().run(job(tone), { key }),
+      await service().run(job(`${tone}.gone`), { key }),
+      await service().run(job(tone, { output: { format: 'probe' } }), { key }),
+    ];
+    const today = ended[0].finishedAt.slice(0, 10);
+    const usage = async (query: string, by = key): Promise<Answer> =>
+      service().call('GET', `/v1/usage${query}`, { key: by });
+    const one = (await usage(`?from=${today}`)).body.data.days;
+    const { size, duration } = ended[0].outputFile;
+    expect(one).toEqual([
+      {
+        ...{ day: today, jobs: 3, failed: 1, bytesIn: 2 * ended[0].inputFile.size, bytesOut: size },
+        audioSeconds: expect.closeTo(duration + ended[2].inputFile.duration, 2),
+        processorSeconds: expect.any(Number),
+      },
+    ]);
+    expect(one[0].processorSeconds).toBeGreaterThan(0);
+    // Filed again by every list of states.
+    await service().call('GET', '/v1/jobs?status=completed', { key });
+    expect((await usage(`?from=${today}`)).body.data.days).toEqual(one);
+    const { days } = (await usage('?from=2020-01-01')).body.data;
+    expect([days.length, days.at(-1)]).toEqual([90, one[0]]);
+    expect(days[0]).toMatchObject({ jobs: 0, processorSeconds: 0 });
+    expect((await usage('')).body.data).not.toHaveProperty('days');
+    const strangers = (await usage(`?from=${today}`, await service().newKey())).body.data.days;
+    expect(strangers[0].jobs).toBe(0);
+    for (const bad of ['?from=yesterday', '?from=2026-02-02&to=2026-02-01']) {
+      expect((await usage(bad)).body.error.code).toBe('INVALID_REQUEST');
+    }
+  });
+
+  it('keeps a day for 90 days, in one small hash', async () => {
+    const key = await quiet().newKey();
+    const url = `http://127.0.0.1:${quiet().outside.port}/a`;
+    await quiet().call('DELETE', `/v1/jobs/${await quiet().submit(job(url), { key })}`, { key });
+    const today = new Date().toISOString().slice(0, 10);
+    const { days } = (await quiet().call('GET', `/v1/usage?to=${today}`, { key })).body.data;
+    expect(days.at(-1)).toMatchObject({ jobs: 1, failed: 1, bytesIn: 0 });
+    const redis = connectPatiently(quiet().redis.url);
+    try {
+      const [name = '', ...more] = await redis.keys(ownKey('usage', key.split('_')[1] ?? '', '*'));
+      expect(more).toEqual([]);
+      const leftDays = (await redis.ttl(name)) / 86_400;
+      expect(leftDays).toBeGreaterThan(89);
+      expect(leftDays).toBeLessThanOrEqual(91);
+    } finally {
+      await closeRedis(redis);
+    }
+  });
+
   it('says what the key is, used and may use', async () => {
     const key = await quiet().newKey({ name: 'usage', scopes: ['extract', 'read'], instances: ['main'] });
     const url = `http://127.0.0.1:${quiet().outside.port}/a`;

@@ -104,6 +104,14 @@ async function variantsOf(subjects: Subjects): Promise<Record<string, readonly V
     testWebhook: [{ json: { url: hookUrl } }],
     replayDestination: [{ json: {} }],
     createKey: [{ json: { name: 'walk', scopes: ['read'] } }],
+    changeJobs: [{ json: { action: 'delete', jobs: ['job_0123456789abcdef'] } }],
+    beginSession: [
+      {
+        json: { key: 'sp_nobody00_0123456789abcdef0123456789abcdef' },
+        headers: { 'soundpost-console': '1' },
+      },
+    ],
+    listEndpointDeliveries: [{ path: `/v1/deliveries?endpoint=${encodeURIComponent(hookUrl)}` }],
     resendDeliveries: [{ json: { since: new Date().toISOString() } }],
     receiveGatewayEvent: [
       { key: null, body: event, headers: { 'content-type': 'application/json', ...signed } },

@@ -65,7 +65,8 @@ describe('D. Webhooks: signatures', () => {
     const old = await secretOf(key);
     await submit(hook, key);
     const rotation = await service().call('POST', '/v1/webhooks/secret', { key });
-    const { secret } = rotation.body.data;
+    const { secret, replacedUntil } = rotation.body.data;
+    expect(Math.round((Date.parse(replacedUntil) - Date.now()) / 3_600_000)).toBe(24);
     expect([rotation.status, rotation.headers['cache-control']]).toEqual([200, 'no-store']);
     expect(secret).not.toBe(old);
     expect(await secretOf(key)).toBe(secret);
@@ -266,6 +267,83 @@ describe('D. Webhooks: replay', () => {
     const { body } = await service().call('GET', `/v1/jobs/${before}`, { key });
     expect(body.data.webhook.status).toBe('failed');
     expect((await resend('yesterday')).body.error).toMatchObject({ code: 'INVALID_REQUEST' });
+  });
+
+  it('of those to one endpoint, whatever its query; endpoints are listed without it', async () => {
+    let mended = false;
+    const answer = () => ({ status: mended ? 204 : 500 });
+    const [bad, other] = [
+      service().outside.hook('ep-bad', answer),
+      service().outside.hook('ep-other', answer),
+    ];
+    const good = service().outside.hook('ep-good');
+    const key = await service().newKey();
+    const list = async (query = '', by = key): Promise<Json> =>
+      (await service().call('GET', `/v1/endpoints${query}`, { key: by })).body.data;
+    expect(await list()).toEqual({ endpoints: [], nextCursor: null });
+    const since = new Date().toISOString();
+    const ids: string[] = [];
+    for (const hook of [{ ...bad, url: `${bad.url}?token=secret` }, other, good]) {
+      ids.push(await submit(hook, key));
+    }
+    await until('two are given up', async () => {
+      const jobs = await Promise.all(ids.map((id) => service().job(id, { key })));
+      return jobs.filter(({ webhook }) => webhook.status === 'failed').length === 2;
+    });
+    await good.got(1);
+    const { endpoints } = await until('nothing is pending', async () => {
+      const page = await list();
+      return page.endpoints.every(({ pending }: Json) => pending === 0) && page;
+    });
+    const shown = (url: string, state: string, lastAnswer: number): Json => ({
+      ...{ endpoint: url, state, lastAnswer, pending: 0, lastAt: expect.stringMatching(/Z$/) },
+      failures: state === 'ok' ? 0 : expect.any(Number),
+      failedSince: state === 'ok' ? null : expect.stringMatching(/Z$/),
+    });
+    expect(endpoints).toHaveLength(3);
+    expect(endpoints).toEqual(
+      expect.arrayContaining([
+        shown(bad.url, 'failing', 500),
+        shown(other.url, 'failing', 500),
+        shown(good.url, 'ok', 204),
+      ]),
+    );
+    expect(endpoints).toEqual(
+      endpoints.toSorted((one: Json, two: Json) => two.lastAt.localeCompare(one.lastAt)),
+    );
+    const first = await list('?limit=2');
+    const second = await list(`?limit=2&cursor=${first.nextCursor}`);
+    expect([...first.endpoints, ...second.endpoints]).toEqual(endpoints);
+    expect(second.nextCursor).toBeNull();
+    expect(await list('', await service().newKey())).toEqual({ endpoints: [], nextCursor: null });
+    const posted = async (query: string, by = key): Promise<Json> =>
+      (await service().call('GET', `/v1/deliveries?endpoint=${query}`, { key: by })).body;
+    const [ofBad] = (await posted(`${bad.url}?token=other`)).data.deliveries;
+    expect(ofBad).toMatchObject({
+      jobId: ids[0],
+      event: 'job.failed',
+      status: 'failed',
+      deliveryId: `${ids[0]}-webhook`,
+    });
+    expect(ofBad.attempts.at(-1)).toMatchObject({ httpStatus: 500 });
+    const again = await submit(good, key);
+    await until('both are listed, newest first, page by page', async () => {
+      const { deliveries, nextCursor } = (await posted(`${good.url}&limit=1`)).data;
+      if (deliveries[0]?.jobId !== again) return false;
+      const { data } = await posted(`${good.url}&limit=1&cursor=${nextCursor}`);
+      return data.deliveries[0].jobId === ids[2] && data.nextCursor === null;
+    });
+    expect((await posted(`${good.url}&status=failed`)).data.deliveries).toEqual([]);
+    expect((await posted(bad.url, await service().newKey())).data.deliveries).toEqual([]);
+    expect((await posted('bad')).error).toMatchObject({ code: 'INVALID_REQUEST' });
+    mended = true;
+    const resend = async (json: Json): Promise<Json> =>
+      (await service().call('POST', '/v1/deliveries/resend', { key, json })).body;
+    const tried = bad.received.length;
+    expect((await resend({ since, endpoint: `${bad.url}?token=other` })).data).toEqual({ resent: 1 });
+    await bad.got(tried + 1);
+    expect((await resend({ since, endpoint: good.url })).data).toEqual({ resent: 0 });
+    expect((await resend({ since, endpoint: 'bad' })).error).toMatchObject({ code: 'INVALID_REQUEST' });
   });
 
   it('of what is not there, or of another job, is 404', async () => {

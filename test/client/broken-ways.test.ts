@@ -223,12 +223,15 @@ const calls: Readonly<Record<string, (client: SoundpostClient, signal?: AbortSig
   jobs: (client, signal) => client.jobs({ signal }),
   cancel: (client, signal) => client.cancel('job_1', { signal }),
   retry: (client, signal) => client.retry('job_1', { signal }),
+  bulk: (client, signal) => client.bulk('retry', ['job_1'], { signal }),
   sendVoiceMessage: (client, signal) =>
     client.sendVoiceMessage('job_1', { instance: 'office', number: '491711234567' }, { signal }),
   deliveries: (client, signal) => client.deliveries('job_1', { signal }),
   replayDelivery: (client, signal) => client.replayDelivery('job_1', 'd', { signal }),
   replayDestination: (client, signal) => client.replayDestination('job_1', 'a', {}, { signal }),
   resendDeliveries: (client, signal) => client.resendDeliveries('2026-01-01', { signal }),
+  endpoints: (client, signal) => client.endpoints({ signal }),
+  deliveriesTo: (client, signal) => client.deliveriesTo('https://a.example/', { signal }),
   testWebhook: (client, signal) => client.testWebhook('https://a.example/', { signal }),
   webhookSecret: (client, signal) => client.webhookSecret({ signal }),
   rotateWebhookSecret: (client, signal) => client.rotateWebhookSecret({ signal }),
@@ -241,6 +244,8 @@ const calls: Readonly<Record<string, (client: SoundpostClient, signal?: AbortSig
   'keys.create': (client, signal) => client.keys.create({ name: 'a', scopes: ['extract'] }, { signal }),
   'keys.rotate': (client, signal) => client.keys.rotate('key_1', { signal }),
   'keys.revoke': (client, signal) => client.keys.revoke('key_1', { signal }),
+  'session.begin': (client, signal) => client.session.begin('sp_x', { signal }),
+  'session.end': (client, signal) => client.session.end({ signal }),
 };
 
 describe('an answer whose headers come first', () => {
@@ -274,9 +279,17 @@ describe('an answer whose headers come first', () => {
   });
 
   it('covers each call of the client', () => {
-    const { keys, uploads, ...client } = createClient({ baseUrl: 'http://127.0.0.1:9', apiKey: 'sp_x' });
+    const { keys, session, uploads, ...client } = createClient({
+      baseUrl: 'http://127.0.0.1:9',
+      apiKey: 'sp_x',
+    });
     const names = (of: object, prefix = '') => Object.keys(of).map((name) => prefix + name);
-    const read = [...names(client), ...names(uploads, 'uploads.'), ...names(keys, 'keys.')];
+    const read = [
+      ...names(client),
+      ...names(uploads, 'uploads.'),
+      ...names(keys, 'keys.'),
+      ...names(session, 'session.'),
+    ];
     // Streams: their bodies are the caller's, or have tests above.
     const streams = ['events', 'waitFor', 'download'];
     expect([...Object.keys(calls), ...streams].toSorted()).toEqual([...read, 'extract of a file'].toSorted());

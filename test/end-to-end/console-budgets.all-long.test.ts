@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { useClips, useService } from '../api/api-fixture.ts';
 import { promised } from '../faults/runs.ts';
 import { signIn } from './console-page.ts';
+import { failDeliveries, failingHooks, keepJobs } from './kept-jobs.ts';
 
 /** As a phone has it at the edge of a cell. */
 const SLOW_LINE = { offline: false, latency: 400, downloadThroughput: 50_000, uploadThroughput: 50_000 };
@@ -100,7 +101,7 @@ it.runIf(currentRun === 'all').each(['History', 'Webhooks'])(
     await signIn(page, service().url, service().key);
     const streams = page.waitForResponse((answer) => answer.url().endsWith('/v1/events'));
     await page.getByRole('link', { name: view, exact: true }).click();
-    await page.locator(`[data-job="${jobId}"]`).waitFor();
+    await page.locator(`[data-job="${jobId}"], [data-endpoint="${hook.url}"]`).waitFor();
     await streams;
     const { requests } = await watchLine(page);
     // The one place where a test waits: it is about what does not happen meanwhile.
@@ -141,10 +142,10 @@ describe.runIf(currentRun === 'all')('at 400 %', () => {
     ['', '#drop'],
     ['jobs', '[data-job]'],
     ['jobs/JOB', '#job-status'],
-    ['webhooks', '.card:has-text("Try a receiver")'],
+    ['webhooks', '.card:has-text("Test an endpoint")'],
     ['instances', '.card'],
     ['keys', '.card:has-text("everything")'],
-    ['usage', '.card:has-text("Requests this minute")'],
+    ['usage', '.card:has-text("Requests per minute")'],
   ])('nothing scrolls sideways in #/%s', async (view, content) => {
     const { body } = await service().call('GET', '/v1/jobs');
     const address = `#/${view.replace('JOB', body.data.jobs[0].jobId)}`;
@@ -162,5 +163,60 @@ describe.runIf(currentRun === 'all')('at 400 %', () => {
       };
     })()`);
     expect(over, what.join('\n')).toBe(0);
+  });
+});
+
+describe.runIf(currentRun === 'all')('among 2,000 jobs and 500 failed deliveries of 40 endpoints', () => {
+  const TIMES = 3;
+  const LOADS = 5;
+  const full = useService({ environment: { WEBHOOK_SCHEDULE_SECONDS: '0' } });
+
+  beforeAll(async () => {
+    const hooks = failingHooks(full());
+    await keepJobs(full(), { key: full().key, hooks });
+    await failDeliveries(full(), hooks);
+  }, 200_000);
+
+  /** Seconds of script that a view takes, from its address to its content: the median of some loads. */
+  async function scriptSeconds(page: Page, address: string, shown: string): Promise<number> {
+    const client = await page.context().newCDPSession(page);
+    const took: number[] = [];
+    for (let load = 0; load < LOADS; load += 1) {
+      await page.goto('about:blank');
+      // Counted from here.
+      await client.send('Performance.disable');
+      await client.send('Performance.enable');
+      await page.goto(address);
+      await page.locator(shown).first().waitFor();
+      // Until nothing is asked for any more: the stream of events stays open.
+      await page.waitForTimeout(1000);
+      const { metrics } = await client.send('Performance.getMetrics');
+      took.push(metrics.find(({ name }) => name === 'ScriptDuration')?.value ?? Number.NaN);
+    }
+    return took.toSorted((one, other) => one - other)[Math.floor(LOADS / 2)] ?? Number.NaN;
+  }
+
+  it.each([
+    ['jobs', '#history-empty', '.row'],
+    ['webhooks', '#webhooks-empty', '[data-endpoint]'],
+    ['usage', '.meter', '.meter'],
+    ['', '#drop', '#drop'],
+  ])(`#/%s takes at most ${TIMES} times the script of an empty one`, async (view, ofEmpty, ofFull) => {
+    const page = await browser.context.newPage();
+    const measured: number[] = [];
+    const { url } = full();
+    for (const [key, shown] of [
+      [await full().newKey(), ofEmpty],
+      [full().key, ofFull],
+    ] as const) {
+      await page.context().clearCookies();
+      await page.goto(url);
+      await page.evaluate('localStorage.clear()');
+      await signIn(page, `${url}/?${measured.length}`, key);
+      measured.push(await scriptSeconds(page, `${url}/?${measured.length}#/${view}`, shown));
+    }
+    const [empty = 0, all = 0] = measured;
+    expect(all, `${all} s, and ${empty} s of an empty one`).toBeLessThanOrEqual(TIMES * empty);
+    await page.close();
   });
 });

@@ -156,7 +156,7 @@ describe('the service, or the moment', () => {
     const stuck = await service().submit(url(stalling.url));
     await service().reaches(stuck, 'processing');
     await go('#/jobs');
-    const again = page.locator(`[data-job="${failed.jobId}"]`).getByRole('button', { name: /^Try again/ });
+    const again = page.locator(`[data-job="${failed.jobId}"]`).getByRole('button', { name: /^Retry/ });
     await page.locator(`[data-job="${stuck}"] progress`).waitFor();
     await isOffline(true);
     await again.click();
@@ -169,9 +169,9 @@ describe('the service, or the moment', () => {
 
     // Choosing one stays in the list.
     await page.locator(`[data-job="${newer}"] .row-choice`).click();
-    await page.getByText('1 chosen').waitFor();
-    expect(new URL(page.url()).hash).toBe('#/jobs');
-    await page.getByRole('button', { name: 'Choose none' }).click();
+    await page.getByText('1 selected').waitFor();
+    expect(new URL(page.url()).hash).toBe(`#/jobs?chosen=${newer}`);
+    await page.getByRole('button', { name: 'Clear selection' }).click();
 
     await again.dblclick();
     await page.locator('#job-status', { hasText: 'Failed' }).waitFor();
@@ -199,6 +199,44 @@ describe('the service, or the moment', () => {
     await page.locator(`[data-job="${stuck}"]`, { hasText: 'Completed' }).waitFor();
     expect((await service().call('GET', `/v1/download/${stuck}`)).status).toBe(200);
     await page.unroute(`**/v1/jobs/${stuck}`);
+  });
+
+  it('many retries wait where a limit is reached, go on after a reload, and none is done twice', async () => {
+    const MANY = 45;
+    const missing = service().outside.on('/many.mp4', (_incoming, response) => response.writeHead(404).end());
+    const failed = await Promise.all(Array.from({ length: MANY }, () => service().submit(url(missing))));
+    await Promise.all(failed.map((id) => service().ended(id)));
+    await go('#/jobs?q=many.mp4');
+    await page.getByLabel('Select all on this page').click();
+    let asked = 0;
+    const lost = Promise.withResolvers<void>();
+    await page.route('**/v1/jobs/bulk', async (route) => {
+      asked += 1;
+      if (asked === 2) {
+        // It is done, and nobody hears of it.
+        await route.fetch();
+        lost.resolve();
+      } else if (asked >= 3 && asked < 6) {
+        // More often than the client asks by itself.
+        const error = { code: 'RATE_LIMITED', message: 'too many' };
+        const body = JSON.stringify({ success: false, error });
+        const headers = { 'Retry-After': '1', 'Content-Type': 'application/json' };
+        await route.fulfill({ status: 429, headers, body });
+      } else await route.continue();
+    });
+    await page.getByRole('button', { name: `Retry ${MANY}` }).click();
+    await page.getByRole('button', { name: `Retry ${MANY} jobs` }).click();
+    await lost.promise;
+    await page.reload();
+    await page.getByText(`Retry: 20 of ${MANY} jobs · stopped`).waitFor();
+    await page.getByRole('button', { name: 'Continue with 25' }).click();
+    await page.getByText('waits for the service or the key’s limit').waitFor();
+    await page.locator('#bulk-progress', { hasText: `${MANY} retried` }).waitFor();
+    await page.getByRole('button', { name: 'Dismiss' }).click();
+    await page.unroute('**/v1/jobs/bulk');
+    const { jobs } = (await service().call('GET', '/v1/jobs?limit=100&q=many.mp4')).body.data;
+    const retried = jobs.flatMap(({ retryOf }: { retryOf: string | null }) => retryOf ?? []);
+    expect(retried.toSorted()).toEqual(failed.toSorted());
   });
 
   it('an answer that the stream of events has overtaken takes no job back', async () => {

@@ -337,16 +337,17 @@ describe('webhooks', () => {
     const quiet = service().outside.hook('quiet');
     const url = await service().outside.file('short.mp4', await makeTalk(folder, 'short.mp4', 1));
     await open('Webhooks');
-    await page.getByRole('heading', { name: 'No deliveries' }).waitFor();
-    const jobId = await service().submit({
+    await page.getByRole('heading', { name: 'No endpoints' }).waitFor();
+    await service().submit({
       source: { type: 'url', url },
       output: { format: 'mp3' },
-      options: { webhook: quiet.url },
+      options: { webhook: `${quiet.url}?token=secret` },
     });
-    await page.locator(`[data-job="${jobId}"] .delivery`).getByText('Delivered').waitFor();
+    await page.locator(`[data-endpoint="${quiet.url}"]`).getByText('HTTP 204').waitFor();
+    expect(await page.getByText('token').count()).toBe(0);
   });
 
-  it('are listed with what was sent, and what failed is sent again from a time on', async () => {
+  it('are listed by endpoint with what was sent, and what failed is sent again from a time on', async () => {
     hook = service().outside.hook('receiver', () => ({ status: isUp ? 204 : 503 }));
     const video = await makeTalk(folder, 'talk.mp4', 2);
     const url = await service().outside.file('talk.mp4', video);
@@ -359,14 +360,16 @@ describe('webhooks', () => {
       const { body } = await service().call('GET', `/v1/jobs/${jobId}/deliveries`);
       return body.data.deliveries[0]?.status === 'failed';
     });
-    await open('Webhooks');
-    const delivery = page.locator(`[data-job="${jobId}"]`).locator('.delivery');
-    await delivery.getByText('Failed').waitFor();
-    await delivery.getByText('What was sent').click();
-    await delivery.getByText('"event": "job.completed"').waitFor();
+    await page.getByRole('link', { name: hook.url }).click();
+    const delivery = page.locator(`[data-delivery="${jobId}-webhook"]`);
+    await delivery.getByText('HTTP 503').waitFor();
+    await page.locator('#endpoint-facts').getByText('HTTP 503').waitFor();
+    expect(await everyFault(page)).toEqual([]);
 
-    await button('On their way').click();
-    await page.getByRole('heading', { name: 'No deliveries' }).waitFor();
+    // Which endpoint, and which of its deliveries, are in the address.
+    await button('Pending').click();
+    await page.reload();
+    await page.getByText('No deliveries.').waitFor();
     await button('Failed').click();
     await delivery.getByText('Failed').waitFor();
 
@@ -380,6 +383,10 @@ describe('webhooks', () => {
     await delivery.getByText('Delivered').waitFor();
     await button('Resend').click();
     await page.getByText('Nothing has failed since then.').waitFor();
+    await button(`Resend job.completed of ${jobId}`).click();
+    await hook.got(before + 2);
+    await page.getByRole('link', { name: 'All endpoints' }).click();
+    await page.locator(`[data-endpoint="${hook.url}"]`).getByText('Working').waitFor();
   });
 
   it('show their secret on demand, and replace it', async () => {
@@ -397,7 +404,7 @@ describe('webhooks', () => {
   it('try a receiver', async () => {
     await page.getByLabel('Address', { exact: true }).fill(hook.url);
     await button('Send a test').click();
-    await page.getByText(/The receiver answered 204 after \d+ ms/).waitFor();
+    await page.getByText(/It answered HTTP 204 after \d+ ms/).waitFor();
   });
 });
 

@@ -54,9 +54,13 @@ export async function shiftsBeyondBudget(page: Page): Promise<unknown[]> {
   return shifts.reduce((sum, { value }) => sum + value, 0) < LAYOUT_SHIFT_BUDGET ? [] : shifts;
 }
 
+/** Whoever was signed in in this browser is signed out, in all tabs. */
 export async function signIn(page: Page, address: string, key: string): Promise<void> {
   await page.goto(address);
-  await page.getByLabel('API key').fill(key);
+  const [field, out] = [page.getByLabel('API key'), page.locator('#sign-out')];
+  await field.or(out).first().waitFor();
+  if (await out.isVisible()) await out.click();
+  await field.fill(key);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('heading', { name: 'New extraction' }).waitFor();
 }
@@ -74,14 +78,26 @@ export const isDrawn = (page: Page, drawing: string): Promise<boolean> =>
 export const seriousFaults = (page: Page): Promise<string[]> => faultsOf(page, ['serious', 'critical']);
 
 /** All that axe-core finds, however small. */
-export const everyFault = (page: Page): Promise<string[]> =>
+export const everyFault = (page: Evaluating): Promise<string[]> =>
   faultsOf(page, ['minor', 'moderate', 'serious', 'critical']);
 
-async function faultsOf(page: Page, impacts: readonly string[]): Promise<string[]> {
+/** Playwright's page and Puppeteer's. */
+interface Evaluating {
+  evaluate(script: string): Promise<unknown>;
+}
+
+interface AxeResult {
+  readonly violations: {
+    id: string;
+    impact: string;
+    nodes: { target: string[]; failureSummary: string }[];
+  }[];
+}
+
+async function faultsOf(page: Evaluating, impacts: readonly string[]): Promise<string[]> {
   await page.evaluate(axe.source);
-  const { violations } = await page.evaluate<{
-    violations: { id: string; impact: string; nodes: { target: string[]; failureSummary: string }[] }[];
-  }>('axe.run(document, { resultTypes: ["violations"] })');
+  const found = await page.evaluate('axe.run(document, { resultTypes: ["violations"] })');
+  const { violations } = found as AxeResult;
   return violations
     .filter(({ impact }) => impacts.includes(impact))
     .flatMap(({ id, nodes }) =>

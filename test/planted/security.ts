@@ -146,4 +146,28 @@ export const securityFaults: readonly Fault[] = [
     replace: "if (isSameSecret(password, key) || address !== '') {",
     tests: ['test/api/board/board.test.ts'],
   },
+  {
+    name: 'session-without-the-header',
+    promise: 'decisions A6: a request that uses a session needs the header Soundpost-Console: 1',
+    in: 'demandConsole',
+    search: "request.get('soundpost-console') !== '1'",
+    replace: 'false',
+    tests: ['test/api/session.test.ts'],
+  },
+  {
+    name: 'session-from-any-origin',
+    promise: 'decisions A6: where it sends an Origin, it must be its own',
+    in: 'demandConsole',
+    search: 'origin !== undefined && !isOwn(origin, request, publicUrl)',
+    replace: "origin === 'null'",
+    tests: ['test/api/session.test.ts'],
+  },
+  {
+    name: 'session-outlives-its-secret',
+    promise: 'decisions A6: a session ends with its key, also when that is rotated',
+    in: 'admit',
+    search: 'if (admitted.key.isReplaced) throw sessionEnded();',
+    replace: '',
+    tests: ['test/api/session.test.ts'],
+  },
 ];

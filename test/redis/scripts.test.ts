@@ -15,6 +15,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { own, RECORD_FIELDS, recordKey } from '../../src/jobs/bullmq-internals.ts';
 import { MINUTE_MS } from '../../src/jobs/reservation.ts';
 import { PAUSED_FIELD } from '../../src/jobs/tenants/api-keys.ts';
+import { USAGE_DAYS } from '../../src/jobs/usage-days.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const BULLMQ = 'src/jobs/lua/bullmq';
@@ -97,6 +98,7 @@ const shared: Readonly<Record<string, string | number>> = {
   'KEEP_MS in idempotency.ts': KEEP_MS,
   'EDITION in record.ts': String(EDITION),
   "ownKey('') in keys.ts": ownKey(''),
+  'USAGE_DAYS in usage-days.ts': USAGE_DAYS,
 };
 
 it('finds the scripts', () => {

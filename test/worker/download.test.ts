@@ -17,7 +17,8 @@ beforeAll(async () => {
   // `/to/<host>` redirects there.
   server = createServer(({ url = '' }, response) => {
     const [, to, host] = url.split('/');
-    if (to === 'to') response.writeHead(302, { location: `http://${host}:${port}/gone` }).end();
+    if (to === 'cut') response.destroy();
+    else if (to === 'to') response.writeHead(302, { location: `http://${host}:${port}/gone` }).end();
     else response.writeHead(404).end();
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -34,6 +35,8 @@ it.each([
   ['media.example', '/gone', 'HTTP 404 from media.example'],
   ['media.example', '/to/cdn.example', 'HTTP 404 from media.example'],
   ['127.0.0.1', '/to/cdn.example', 'HTTP 404'],
+  ['media.example', '/cut', 'the connection broke before the end: media.example'],
+  ['127.0.0.1', '/cut', 'the connection broke before the end'],
 ])('of %s%s: %s', async (host, path, details) => {
   const outbound = createOutbound({
     allow: parseAllowRules(`127.0.0.1:${port}`),

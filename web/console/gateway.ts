@@ -1,4 +1,7 @@
-/** The messaging gateway, for managing its instances and picking whom to send to: its own key, asked for once a tab. */
+/**
+ * The messaging gateway, for managing its instances and picking whom to send to. It has a key of its own, asked for once: another tab gets it from
+ * this one, and no tab keeps it longer than itself.
+ */
 
 import { type GatewayErrorAnswer, gatewayErrorCatalogue } from 'soundpost-contract/gateway-errors';
 import type {
@@ -18,6 +21,7 @@ import type {
   WebhookAnswer,
 } from 'soundpost-contract/gateway-webhooks';
 import type { z } from 'zod';
+import { isSignedIn } from './session.ts';
 
 const STORE = 'soundpost.console.gateway';
 const UNKNOWN_KEY =
@@ -31,6 +35,28 @@ export function gatewayAddress(): string | undefined {
 
 export const gatewayKey = (): string | undefined => sessionStorage.getItem(STORE) ?? undefined;
 const keepGatewayKey = (key: string): void => sessionStorage.setItem(STORE, key);
+
+/** Tabs of this origin alone. An empty message asks for the key, another one is it. */
+const tabs = new BroadcastChannel(STORE);
+let onKey: () => void = () => undefined;
+
+tabs.addEventListener('message', ({ data: key }: MessageEvent<string>) => {
+  const known = gatewayKey();
+  if (key === '' && known !== undefined) tabs.postMessage(known);
+  if (key !== '' && known === undefined && isSignedIn()) {
+    keepGatewayKey(key);
+    onKey();
+  }
+});
+
+// Not the form alone asks: who is sent to is picked elsewhere.
+if (isSignedIn() && gatewayKey() === undefined) tabs.postMessage('');
+
+/** @param listener called when another tab has it */
+export function askTabsForGatewayKey(listener: () => void): void {
+  onKey = listener;
+  tabs.postMessage('');
+}
 
 /** When somebody signs out. */
 export function forgetGateway(): void {
@@ -62,6 +88,7 @@ export async function tryGatewayKey(key: string): Promise<void> {
   keepGatewayKey(key);
   try {
     await gatewayInstances();
+    tabs.postMessage(key);
   } catch (error) {
     forgetGateway();
     throw isKeyRefused(error) ? new Error(UNKNOWN_KEY) : error;

@@ -4,18 +4,23 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { forgetGateway } from './gateway.ts';
 import { lazyView } from './lazy-view.tsx';
 import { forgetRecipients } from './recipients.ts';
-import { type Route, useRoute, type ViewName } from './route.ts';
-import { isSignedIn, signOut, whenKeyIsRefused } from './session.ts';
+import { focusWanted, goTo, type Route, routeOf, useRoute, type ViewName } from './route.ts';
+import { isSignedIn, signOut, watchSession } from './session.ts';
 import { Shell } from './shell.tsx';
-import { SignIn } from './sign-in.tsx';
+import { SignIn, SignInAgain } from './sign-in.tsx';
 import { ConfirmDialog } from './ui.tsx';
+import { forgetBulk } from './views/history/bulk-work.ts';
 import { History } from './views/history/history.tsx';
 import { forgetNewJob, NewJob } from './views/new/new-job.tsx';
 
 const JobView = lazyView<{ jobId: string }>(async () => (await import('./views/job/job.tsx')).JobView);
-const Webhooks = lazyView(async () => (await import('./views/webhooks/webhooks.tsx')).Webhooks);
-const Instances = lazyView(async () => (await import('./views/instances/instances.tsx')).Instances);
-const Keys = lazyView(async () => (await import('./views/keys/keys.tsx')).Keys);
+const Webhooks = lazyView<{ query: URLSearchParams }>(
+  async () => (await import('./views/webhooks/webhooks.tsx')).Webhooks,
+);
+const Instances = lazyView<{ query: URLSearchParams }>(
+  async () => (await import('./views/instances/instances.tsx')).Instances,
+);
+const Keys = lazyView<{ query: URLSearchParams }>(async () => (await import('./views/keys/keys.tsx')).Keys);
 const Usage = lazyView(async () => (await import('./views/usage.tsx')).Usage);
 
 const titles: Readonly<Record<ViewName, string>> = {
@@ -30,32 +35,32 @@ const titles: Readonly<Record<ViewName, string>> = {
 
 function App() {
   const [isIn, setIn] = useState(isSignedIn());
+  const [hasEnded, setEnded] = useState(false);
   const [reason, setReason] = useState('');
   useEffect(() => {
-    whenKeyIsRefused((told) => leave(told));
+    watchSession({
+      onSignedIn() {
+        setReason('');
+        setEnded(false);
+        setIn(true);
+      },
+      onSignedOut(told) {
+        forgetAll();
+        setReason(told);
+        setEnded(false);
+        setIn(false);
+      },
+      onEnded(told) {
+        setReason(told);
+        setEnded(true);
+      },
+    });
   }, []);
-
-  function leave(told: string): void {
-    forgetAll();
-    signOut();
-    setReason(told);
-    setIn(false);
-  }
-
   return (
     <>
-      {isIn ? (
-        <SignedIn onSignOut={() => leave('')} />
-      ) : (
-        <SignIn
-          reason={reason}
-          onSignedIn={() => {
-            setReason('');
-            setIn(true);
-          }}
-        />
-      )}
+      {isIn ? <SignedIn onSignOut={() => void signOut()} /> : <SignIn reason={reason} />}
       <ConfirmDialog />
+      {hasEnded ? <SignInAgain reason={reason} /> : null}
     </>
   );
 }
@@ -63,6 +68,7 @@ function App() {
 /** Nothing of the key's stays in this browser. */
 function forgetAll(): void {
   forgetNewJob();
+  forgetBulk();
   forgetGateway();
   forgetRecipients();
 }
@@ -76,10 +82,20 @@ function SignedIn({ onSignOut }: { readonly onSignOut: () => void }) {
     if (!isFirst.current || document.activeElement === document.body) {
       scrollTo(0, 0);
       // What reads the page aloud goes along.
-      document.getElementById(`${view}-title`)?.focus({ preventScroll: true });
+      document.getElementById(focusWanted() ?? `${view}-title`)?.focus({ preventScroll: true });
     }
     isFirst.current = false;
   }, [view, id]);
+  useEffect(() => {
+    const find = (event: KeyboardEvent): void => {
+      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      if (routeOf(location.hash).view === 'history') document.getElementById('search')?.focus();
+      else goTo('#/jobs', 'search');
+    };
+    addEventListener('keydown', find);
+    return () => removeEventListener('keydown', find);
+  }, []);
   return (
     <Shell view={view} onSignOut={onSignOut}>
       <Boundary>
@@ -95,20 +111,20 @@ function SignedIn({ onSignOut }: { readonly onSignOut: () => void }) {
   );
 }
 
-function View({ route: { view, id } }: { readonly route: Route }) {
+function View({ route: { view, id, query } }: { readonly route: Route }) {
   switch (view) {
     case 'new':
       return null;
     case 'history':
-      return <History />;
+      return <History query={query} />;
     case 'job':
       return <JobView jobId={id ?? ''} />;
     case 'webhooks':
-      return <Webhooks />;
+      return <Webhooks query={query} />;
     case 'instances':
-      return <Instances />;
+      return <Instances query={query} />;
     case 'keys':
-      return <Keys />;
+      return <Keys query={query} />;
     case 'usage':
       return <Usage />;
   }

@@ -1,54 +1,129 @@
-/** The API with the key of this tab. Addresses are relative to the page, so that a proxy may put both anywhere. */
+/**
+ * The API with the session of this browser (decisions A6): a cookie that no script can read stands for the key. Addresses are relative to the page, so
+ * that a proxy may put both anywhere.
+ */
 import { createClient, type SoundpostClient } from 'soundpost-client/client';
 import { SoundpostError } from 'soundpost-client/error';
 import { errorCatalogue } from 'soundpost-contract/errors';
 
-const STORE = 'soundpost.console.key';
+/** Who is signed in, for all tabs; nothing secret. */
+const STORE = 'soundpost.console.session';
 const AWAY = 'The service does not answer. See that it runs and that you are online, then try again.';
+const SIGNED_OUT_HERE =
+  'You are signed out here, but the service did not answer: in this browser the session lasts up to 12 hours. Sign in and out again to end it.';
 
-let current: { readonly key: string; readonly client: SoundpostClient } | undefined;
-let onRefused: (reason: string) => void = () => undefined;
+interface SessionWatcher {
+  readonly onSignedIn: () => void;
+  /** Here or in another tab. @param reason empty where somebody wanted it */
+  readonly onSignedOut: (reason: string) => void;
+  /** It expired, or its key was replaced: requests wait until somebody has signed in again. */
+  readonly onEnded: (reason: string) => void;
+}
 
-export const isSignedIn = (): boolean => sessionStorage.getItem(STORE) !== null;
-export const keyHeaders = (): Record<string, string> => ({
-  'X-API-Key': sessionStorage.getItem(STORE) ?? '',
+let watcher: SessionWatcher | undefined;
+let signingOut: { readonly stop: AbortController; readonly done: Promise<void> } | undefined;
+/** Requests that go on once somebody has signed in again. */
+const waiting = new Set<() => void>();
+
+const client: SoundpostClient = createClient({
+  baseUrl: new URL('.', document.baseURI).href,
+  fetch: watched,
 });
-export const signIn = (key: string): void => sessionStorage.setItem(STORE, key);
 
-/** Nothing of the key stays in this tab. */
-export function signOut(): void {
-  sessionStorage.removeItem(STORE);
-  current = undefined;
+/** Its errors are sentences by {@link sentence}. */
+export const api = (): SoundpostClient => client;
+
+/** The id of the key that is signed in; undefined if nobody is. */
+export const keyId = (): string | undefined => idIn(localStorage.getItem(STORE));
+export const isSignedIn = (): boolean => keyId() !== undefined;
+/** For requests without the client. */
+export const sessionHeaders = (): Record<string, string> => ({ 'Soundpost-Console': '1' });
+
+const idIn = (stored: string | null): string | undefined =>
+  stored === null ? undefined : JSON.parse(stored).id;
+
+/** @throws SoundpostError UNAUTHORIZED for an unknown key */
+export async function signIn(key: string): Promise<void> {
+  // Late, it would end the new session.
+  signingOut?.stop.abort();
+  await signingOut?.done;
+  const before = keyId();
+  const { key: signedIn, expiresAt } = await client.session.begin(key);
+  // Other tabs are told of a change alone, so each session differs.
+  localStorage.setItem(STORE, JSON.stringify({ id: signedIn.id, expiresAt }));
+  took(before, signedIn.id);
 }
 
-/** @param listener called when the key of the tab is no longer good */
-export function whenKeyIsRefused(listener: (reason: string) => void): void {
-  onRefused = listener;
+/** Ends the session in all tabs. */
+export async function signOut(): Promise<void> {
+  leave('');
+  const stop = new AbortController();
+  const { signal } = stop;
+  const done = client.session.end({ signal }).then(
+    () => undefined,
+    () => (signal.aborted ? undefined : leave(SIGNED_OUT_HERE)),
+  );
+  signingOut = { stop, done };
+  await done;
 }
 
-/** The client with the key that is signed in. Its errors are sentences by {@link sentence}. */
-export function api(): SoundpostClient {
-  const key = sessionStorage.getItem(STORE) ?? '';
-  if (current?.key !== key) {
-    current = {
-      key,
-      client: createClient({ baseUrl: new URL('.', document.baseURI).href, apiKey: key, fetch: watched }),
-    };
+function leave(reason: string): void {
+  localStorage.removeItem(STORE);
+  waiting.clear();
+  watcher?.onSignedOut(reason);
+}
+
+function took(before: string | undefined, after: string): void {
+  // What is shown and typed belongs to the key before.
+  if (before !== undefined && before !== after) {
+    watcher?.onSignedOut('');
+    location.reload();
+    return;
   }
-  return current.client;
+  watcher?.onSignedIn();
+  for (const goOn of waiting) goOn();
+  waiting.clear();
 }
 
-/** A 401 to any request means that the key was revoked meanwhile. */
+export function watchSession(watching: SessionWatcher): void {
+  watcher = watching;
+  addEventListener('storage', ({ key, oldValue, newValue }) => {
+    if (key !== STORE && key !== null) return;
+    const after = idIn(newValue);
+    if (after === undefined) leave('');
+    else took(idIn(oldValue), after);
+  });
+}
+
+/** A 401 means that the session has ended: the request is sent again when there is another one. */
 async function watched(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
-  const response = await fetch(input, { cache: 'no-store', ...init });
-  if (response.status === 401 && isSignedIn()) {
-    const { error } = await response
-      .clone()
-      .json()
-      .catch(() => ({ error: undefined }));
-    onRefused(sentence(error ?? {}));
+  for (;;) {
+    const session = localStorage.getItem(STORE);
+    const response = await fetch(input, { cache: 'no-store', ...init });
+    const isSigningIn = String(input).endsWith('/v1/session');
+    if (response.status !== 401 || isSigningIn || !isSignedIn()) return response;
+    // There is another one by now.
+    if (localStorage.getItem(STORE) !== session) continue;
+    const { error } = await response.json().catch(() => ({ error: undefined }));
+    await signedInAgain(sentence(error ?? {}), init?.signal);
   }
-  return response;
+}
+
+/**
+ * Has the sign-in shown, and waits for it.
+ * @param reason why, for people
+ * @throws the signal's reason when it is aborted
+ */
+export async function signedInAgain(reason: string, signal?: AbortSignal | null): Promise<void> {
+  signal?.throwIfAborted();
+  watcher?.onEnded(reason);
+  return new Promise((resolve, reject) => {
+    waiting.add(resolve);
+    signal?.addEventListener('abort', () => {
+      waiting.delete(resolve);
+      reject(signal.reason);
+    });
+  });
 }
 
 /** Whether the service makes transcripts. */

@@ -179,6 +179,8 @@ interface Question {
   readonly text: string;
   /** The button that does it. */
   readonly yes: string;
+  /** Nothing is lost by it. */
+  readonly isSafe?: boolean;
 }
 let ask: (question: Question) => Promise<boolean> = async () => false;
 
@@ -223,9 +225,14 @@ export function ConfirmDialog() {
         </p>
         <div class="card-foot">
           <button type="submit" value="" class="plain">
-            Keep it
+            {question?.isSafe === true ? 'Not now' : 'Keep it'}
           </button>
-          <button id="confirm-yes" type="submit" value="yes" class="danger">
+          <button
+            id="confirm-yes"
+            type="submit"
+            value="yes"
+            class={question?.isSafe === true ? 'primary' : 'danger'}
+          >
             {question?.yes}
           </button>
         </div>

@@ -1,14 +1,14 @@
 /** What the API says in words of its own, in words for people. */
 import type { DestinationState } from 'soundpost-contract/destination';
 import { errorCatalogue } from 'soundpost-contract/errors';
-import type { Job, ProcessingStep, VoiceMessageState } from 'soundpost-contract/job';
+import type { Job, ProcessingStep, Track, VoiceMessageState } from 'soundpost-contract/job';
 
 /** A cancelled job is a failed one to the API, but not to who has cancelled it. */
 export type ShownStatus = Job['status'] | 'cancelled';
 
 const statuses: Readonly<Record<ShownStatus, string>> = {
-  queued: 'Waiting',
-  processing: 'Working',
+  queued: 'Queued',
+  processing: 'Processing',
   completed: 'Completed',
   failed: 'Failed',
   cancelled: 'Cancelled',
@@ -65,8 +65,30 @@ export const isProbe = ({ output }: Pick<Job, 'output'>): boolean => output?.for
 export const outputsOf = ({ output, outputs }: Pick<Job, 'output' | 'outputs'>): Output[] =>
   outputs ?? [output as Output];
 
-/** `1 job`, `2 jobs` */
-export const counted = (count: number, what = 'job'): string => `${count} ${what}${count === 1 ? '' : 's'}`;
+/** `1 job`, `2,000 jobs` */
+export const counted = (count: number, what = 'job', many = `${what}s`): string =>
+  `${count.toLocaleString()} ${count === 1 ? what : many}`;
+
+/** `spa` → `Spanish`; undefined where nothing names it. @param language ISO 639 */
+export function languageWord(language: string | null): string | undefined {
+  if (language === null || language === 'und') return undefined;
+  try {
+    return new Intl.DisplayNames('en', { type: 'language' }).of(language);
+  } catch {
+    return language;
+  }
+}
+
+/** `aac, stereo, 48 kHz`, and why it cannot be taken. */
+export function trackWord({ codec, channels, sampleRate, decodable, encrypted }: Track): string {
+  const fault = encrypted ? 'encrypted' : decodable ? '' : 'not supported';
+  return [codec, channelWord(channels).toLowerCase(), `${sampleRate / 1000} kHz`, fault]
+    .filter(Boolean)
+    .join(', ');
+}
+
+export const channelWord = (channels: number): string =>
+  ({ 1: 'Mono', 2: 'Stereo' })[channels] ?? `${channels} channels`;
 
 /** What the job is about: the chosen name, the file, or the end of the address. */
 export function nameOf(job: Job): string {

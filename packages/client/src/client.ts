@@ -4,7 +4,11 @@ import type {
   AcceptedBatch,
   AcceptedJob,
   BatchState,
+  BulkRequest,
+  BulkResults,
   DeliveryList,
+  EndpointDeliveries,
+  EndpointList,
   JobList,
   Resent,
   UploadAnswer,
@@ -13,7 +17,13 @@ import type {
   WebhookSecret,
   WebhookTest,
 } from 'soundpost-contract/answers';
-import type { KeyList, KeyState, KeyWithSecret, NewKeyRequest } from 'soundpost-contract/api-keys';
+import type {
+  ConsoleSessionState,
+  KeyList,
+  KeyState,
+  KeyWithSecret,
+  NewKeyRequest,
+} from 'soundpost-contract/api-keys';
 import type { DestinationReplayRequest } from 'soundpost-contract/destination';
 import type { Job, JobStatus, OutputFile } from 'soundpost-contract/job';
 import type {
@@ -60,6 +70,30 @@ export interface ListOptions extends CallOptions {
   readonly cursor?: string;
 }
 
+export interface EndpointListOptions extends CallOptions {
+  /** 1 … 100. Default 20. */
+  readonly limit?: number;
+  /** `nextCursor` of the previous page. */
+  readonly cursor?: string;
+}
+
+export interface EndpointDeliveriesOptions extends EndpointListOptions {
+  /** Only those in this state. */
+  readonly status?: z.infer<typeof EndpointDeliveries>['deliveries'][number]['status'];
+}
+
+export interface UsageOptions extends CallOptions {
+  /** First day (ISO 8601, UTC), at most 89 days ago. */
+  readonly from?: string;
+  /** Last day. Default today. */
+  readonly to?: string;
+}
+
+export interface ResendOptions extends CallOptions {
+  /** Only deliveries to this endpoint; its query does not count. */
+  readonly endpoint?: string;
+}
+
 export interface KeyListOptions extends CallOptions {
   /** 1 … 100. Default 100. */
   readonly limit?: number;
@@ -99,6 +133,12 @@ export interface Keys {
   revoke(keyId: string, options?: CallOptions): Promise<KeyState>;
 }
 
+/** For a page of the service itself: its cookie stands for the key. */
+export interface Session {
+  begin(key: string, options?: CallOptions): Promise<z.infer<typeof ConsoleSessionState>>;
+  end(options?: CallOptions): Promise<object>;
+}
+
 /**
  * Every operation throws SoundpostError, or the reason that `signal` was aborted with. None has a
  * time limit of its own: `AbortSignal.timeout` sets one.
@@ -136,6 +176,12 @@ export interface SoundpostClient {
   cancel(jobId: string, options?: CallOptions): Promise<Job>;
   /** Retries a failed job as a new job. */
   retry(jobId: string, options?: SubmitOptions): Promise<AcceptedJob>;
+  /** Retries or deletes up to 100 jobs; the retries are submitted all or none. */
+  bulk(
+    action: z.infer<typeof BulkRequest>['action'],
+    jobs: readonly string[],
+    options?: SubmitOptions,
+  ): Promise<z.infer<typeof BulkResults>>;
   /** Sends the result of a completed job to a chat. */
   sendVoiceMessage(
     jobId: string,
@@ -161,16 +207,25 @@ export interface SoundpostClient {
     options?: CallOptions,
   ): Promise<z.infer<typeof DeliveryList>>;
   /** Resends deliveries that failed at or after this time. @param since ISO 8601 */
-  resendDeliveries(since: string, options?: CallOptions): Promise<z.infer<typeof Resent>>;
+  resendDeliveries(since: string, options?: ResendOptions): Promise<z.infer<typeof Resent>>;
+  /** The endpoints that webhooks were posted to, asked last first. */
+  endpoints(options?: EndpointListOptions): Promise<z.infer<typeof EndpointList>>;
+  /** What was posted to one endpoint, newest first. @param endpoint a URL; its query does not count */
+  deliveriesTo(
+    endpoint: string,
+    options?: EndpointDeliveriesOptions,
+  ): Promise<z.infer<typeof EndpointDeliveries>>;
   /** Posts a signed `webhook.test` to an address; throws INVALID_WEBHOOK unless it answers 2xx. */
   testWebhook(url: string, options?: CallOptions): Promise<z.infer<typeof WebhookTest>>;
   /** The signing secret of the key’s webhooks, `whsec_…`. */
   webhookSecret(options?: CallOptions): Promise<z.infer<typeof WebhookSecret>>;
   /** Makes a new secret; for 24 hours the old one signs as well. */
   rotateWebhookSecret(options?: CallOptions): Promise<z.infer<typeof WebhookSecret>>;
-  usage(options?: CallOptions): Promise<z.infer<typeof Usage>>;
+  /** With `from` or `to` also by day. */
+  usage(options?: UsageOptions): Promise<z.infer<typeof Usage>>;
   readonly uploads: Uploads;
   readonly keys: Keys;
+  readonly session: Session;
 }
 
 export function createClient(options: ClientOptions): SoundpostClient {
@@ -201,6 +256,7 @@ export function createClient(options: ClientOptions): SoundpostClient {
       }),
     cancel: (jobId, calling) => remove(`/v1/jobs/${part(jobId)}`, calling),
     retry: (jobId, submitting) => submit(`/v1/jobs/${part(jobId)}/retry`, {}, submitting),
+    bulk: (action, jobs, submitting) => submit('/v1/jobs/bulk', { json: { action, jobs } }, submitting),
     sendVoiceMessage: (jobId, request, submitting) =>
       submit(`/v1/jobs/${part(jobId)}/voice-message`, { json: request }, submitting),
     deliveries: (jobId, calling) => get(`/v1/jobs/${part(jobId)}/deliveries`, calling),
@@ -215,14 +271,17 @@ export function createClient(options: ClientOptions): SoundpostClient {
         json: request,
         signal,
       }),
-    resendDeliveries: (since, { signal } = {}) =>
-      connection.data('/v1/deliveries/resend', { method: 'POST', json: { since }, signal }),
+    resendDeliveries: (since, { signal, endpoint } = {}) =>
+      connection.data('/v1/deliveries/resend', { method: 'POST', json: { since, endpoint }, signal }),
+    endpoints: ({ signal, ...query } = {}) => get(`/v1/endpoints${queryOf(query)}`, { signal }),
+    deliveriesTo: (endpoint, { signal, ...query } = {}) =>
+      get(`/v1/deliveries${queryOf({ endpoint, ...query })}`, { signal }),
     testWebhook: (url, { signal } = {}) =>
       connection.data('/v1/webhooks/test', { method: 'POST', json: { url }, signal }),
     webhookSecret: (calling) => get('/v1/webhooks/secret', calling),
     rotateWebhookSecret: ({ signal } = {}) =>
       connection.data('/v1/webhooks/secret', { method: 'POST', signal }),
-    usage: (calling) => get('/v1/usage', calling),
+    usage: ({ signal, ...query } = {}) => get(`/v1/usage${queryOf(query)}`, { signal }),
     uploads: {
       create: async (file, { signal, filename } = {}) =>
         connection.data('/v1/uploads', { method: 'POST', form: await formOf(file, filename), signal }),
@@ -246,6 +305,11 @@ export function createClient(options: ClientOptions): SoundpostClient {
       rotate: (keyId, { signal } = {}) =>
         connection.data(`/v1/keys/${part(keyId)}/rotate`, { method: 'POST', signal }),
       revoke: (keyId, calling) => remove(`/v1/keys/${part(keyId)}`, calling),
+    },
+    session: {
+      begin: (key, { signal } = {}) =>
+        connection.data('/v1/session', { method: 'POST', json: { key }, signal }),
+      end: (calling) => remove('/v1/session', calling),
     },
   };
 }

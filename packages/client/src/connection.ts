@@ -6,7 +6,8 @@ import { SoundpostError } from './error.ts';
 export interface ClientOptions {
   /** Address of the service, such as `https://audio.example.com`; a path is kept. */
   readonly baseUrl: string;
-  readonly apiKey: string;
+  /** Omitted by a page of the service itself, which has a session in a cookie. */
+  readonly apiKey?: string;
   /** Default: the global one. */
   readonly fetch?: typeof fetch;
   /**
@@ -34,7 +35,7 @@ const LONGEST_PAUSE_SECONDS = 30;
 
 export class Connection {
   readonly #baseUrl: string;
-  readonly #apiKey: string;
+  readonly #apiKey: string | undefined;
   readonly #fetch: typeof fetch;
   readonly #retries: number;
 
@@ -86,7 +87,7 @@ export class Connection {
 
   #headersOf({ json, headers, idempotent }: Sending): Record<string, string> {
     return {
-      'X-API-Key': this.#apiKey,
+      ...(this.#apiKey === undefined ? { 'Soundpost-Console': '1' } : { 'X-API-Key': this.#apiKey }),
       ...(json === undefined ? {} : { 'Content-Type': 'application/json' }),
       ...(idempotent ? { 'Idempotency-Key': idempotent.key ?? randomKey() } : {}),
       ...headers,

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { Scope } from './api-keys.ts';
 import { DeliveryProgress } from './deliveries.ts';
+import { ErrorBody } from './errors.ts';
 import { BatchId, JobId, OutputName, UploadId } from './ids.ts';
 import { Job, JobStatus, ProcessingStep, VoiceMessageState } from './job.ts';
 
@@ -52,6 +53,32 @@ export const JobList = z.object({
   }),
 });
 
+/** POST /v1/jobs/bulk. */
+export const BulkRequest = z.strictObject({
+  action: z.enum(['retry', 'delete']).meta({
+    description: 'As for one job: retry a failed one as a new job; cancel an unfinished one, or erase files',
+    example: 'retry',
+  }),
+  jobs: z
+    .array(JobId)
+    .min(1)
+    .max(100)
+    .refine((ids) => new Set(ids).size === ids.length, 'must not name a job twice'),
+});
+export const BulkResults = z.object({
+  results: z.array(
+    z.object({
+      jobId: JobId,
+      ok: z.boolean().meta({ example: true }),
+      newJobId: JobId.optional().meta({
+        description: 'Of a retry: the new job',
+        example: 'job_90aa41c6fe0d2b18',
+      }),
+      error: ErrorBody.optional().meta({ description: 'Why this job was left as it is' }),
+    }),
+  ),
+});
+
 /** POST /v1/uploads. */
 export const UploadAnswer = z.object({
   file: UploadId,
@@ -99,12 +126,55 @@ export const Delivery = z.discriminatedUnion('kind', [WebhookDelivery, OtherDeli
 export type Delivery = z.infer<typeof Delivery>;
 
 export const DeliveryList = z.object({ deliveries: z.array(Delivery) });
+
+/** GET /v1/endpoints. */
+export const EndpointList = z.object({
+  endpoints: z.array(
+    z.object({
+      endpoint: z.string().meta({
+        description: 'Scheme, host, port and path, never a query',
+        example: 'https://example.com/hooks/audio',
+      }),
+      state: z.enum(['ok', 'failing']),
+      failures: z.int().min(0).meta({ description: 'Failed attempts in a row', example: 0 }),
+      failedSince: z.iso.datetime().nullable().meta({ example: null }),
+      lastAnswer: z.int().nullable().meta({
+        description: 'Status of the last answer; null if there was none',
+        example: 204,
+      }),
+      lastAt: z.iso.datetime().meta({ description: 'Of the last attempt' }),
+      pending: z.int().min(0).meta({ description: 'Notifications that are still to be sent', example: 0 }),
+    }),
+  ),
+  nextCursor: z.string().nullable().meta({ example: null }),
+});
+/** GET /v1/deliveries. */
+export const EndpointDeliveries = z.object({
+  deliveries: z.array(
+    z.object({
+      jobId: JobId,
+      event: WebhookDelivery.shape.event,
+      createdAt: z.iso.datetime().meta({ description: 'When the event happened' }),
+      deliveryId,
+      ...progress,
+    }),
+  ),
+  nextCursor: z.string().nullable().meta({ example: null }),
+});
 /** POST /v1/deliveries/resend. */
 export const ResendRequest = z.strictObject({
   since: z.iso.datetime({ offset: true }).meta({
     description: 'Notifications that failed at this time or later are sent again',
     example: '2026-11-23T14:00:00Z',
   }),
+  endpoint: z
+    .url({ protocol: /^https?$/, error: 'must be an absolute http or https URL' })
+    .max(2048)
+    .optional()
+    .meta({
+      description: 'Only those to this endpoint; a query does not count',
+      example: 'https://example.com/hooks/audio',
+    }),
 });
 export const Resent = z.object({
   resent: z.int().min(0).meta({ description: 'How many are being sent again' }),
@@ -114,6 +184,9 @@ export const WebhookSecret = z.object({
     .string()
     .regex(/^whsec_/)
     .meta({ example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }),
+  replacedUntil: z.iso.datetime().optional().meta({
+    description: 'Only while the secret before it signs as well: until when',
+  }),
 });
 export const WebhookTest = z.object({
   status: z.int().meta({ example: 204 }),
@@ -126,6 +199,23 @@ const Allowance = z.object({ limit: z.number(), remaining: z.int(), resetSeconds
 
 /** How many there may be at a time, how many there are, and how many more there may be. */
 const Budget = z.object({ limit: z.int().min(0), used: z.int().min(0), remaining: z.int().min(0) });
+
+export const UsageDay = z.object({
+  day: z.iso.date().meta({ description: 'In UTC, on which the jobs ended', example: '2026-01-01' }),
+  jobs: z.int().min(0).meta({ description: 'That ended', example: 42 }),
+  failed: z.int().min(0).meta({ description: 'Of these, cancelled ones included', example: 2 }),
+  audioSeconds: z.number().min(0).meta({
+    description: 'Of each completed job the length of its first file, or of its source if it makes none',
+    example: 25_310.4,
+  }),
+  bytesIn: z.int().min(0).meta({
+    description: 'Sizes of the sources; of a failed job if it was found out',
+    example: 7_340_032_000,
+  }),
+  bytesOut: z.int().min(0).meta({ description: 'Sizes of the files that were made', example: 812_004_112 }),
+  processorSeconds: z.number().min(0).meta({ example: 913.6 }),
+});
+export type UsageDay = z.infer<typeof UsageDay>;
 
 /** GET /v1/usage. */
 export const Usage = z.object({
@@ -161,6 +251,9 @@ export const Usage = z.object({
   eventStreams: Budget.meta({
     description: 'That are open now',
     example: { limit: 50, used: 1, remaining: 49 },
+  }),
+  days: z.array(UsageDay).optional().meta({
+    description: 'Only with `from` or `to`: each day of the span, oldest first',
   }),
   streamRequests: z
     .object({

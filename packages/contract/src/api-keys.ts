@@ -59,6 +59,15 @@ export const KeyState = z.object({
 });
 export type KeyState = z.infer<typeof KeyState>;
 
+/** POST /v1/session. */
+export const SessionRequest = z.strictObject({
+  key: z.string().max(200).meta({ example: 'sp_k3v9x0qa_9dXw2LrTq7mZcB4nYhVfKs8JgPe1RuAo' }),
+});
+export const ConsoleSessionState = z.object({
+  key: KeyState.pick({ id: true, name: true, scopes: true, instances: true }),
+  expiresAt: z.iso.datetime().meta({ example: '2026-01-01T12:00:00.000Z' }),
+});
+
 /** GET /v1/keys. */
 export const KeyList = z.object({
   keys: z.array(KeyState),

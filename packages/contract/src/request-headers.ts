@@ -35,6 +35,11 @@ export const DownloadHeaders = z.object({
     .meta({ description: 'ETags that the caller has; the answer is then 304' }),
 });
 
+/** /v1/session (decisions A6). */
+export const ConsoleHeaders = z.object({
+  'Soundpost-Console': z.literal('1').meta({ description: 'A page of another origin cannot send it' }),
+});
+
 /** Standard Webhooks 1.0.0: what the gateway signs its events with. */
 export const SignedEventHeaders = z.object({
   'webhook-id': z.string().meta({ description: 'The same for every attempt' }),

@@ -5,9 +5,11 @@ import { ServiceError } from 'soundpost-contract/errors';
 import type { AuditLog } from 'soundpost-kit/observe/logger';
 import type { RateState } from 'soundpost-kit/redis/rate';
 import { admitRequest } from '../../jobs/admission.ts';
-import { type ApiKey, claimedId } from '../../jobs/tenants/api-keys.ts';
+import { type ApiKey, type ClaimedKey, claimedId } from '../../jobs/tenants/api-keys.ts';
+import type { ConsoleSession } from '../../jobs/tenants/sessions.ts';
+import { sessionEnded, sessionOf } from '../console-session.ts';
 import { LimitReached } from '../limit-reached.ts';
-import type { ApiServices } from '../route.ts';
+import type { ApiServices, RouteContext } from '../route.ts';
 
 /** Allowed with a paused key. */
 const PAUSED_METHODS = new Set(['GET', 'HEAD', 'DELETE']);
@@ -16,12 +18,16 @@ interface Admitted {
   readonly key: ApiKey;
   /** Fields of the requested job record; empty if there is none. */
   readonly record: Readonly<Record<string, string>>;
+  /** Of a request without a key of its own. */
+  readonly session?: ConsoleSession | undefined;
 }
 
 interface Wanted {
   readonly scope: Scope | undefined;
   readonly rate: 'read' | 'submit';
   readonly bearer?: true;
+  /** A paused key may do it too, whatever the method. */
+  readonly paused?: true;
 }
 
 /** For an unknown path: counts as a read and needs no scope. */
@@ -37,20 +43,68 @@ const ANYWHERE: Wanted = { scope: undefined, rate: 'read' };
 export async function admit(
   request: Request,
   response: Response,
-  { redis, keys, settings, audit }: ApiServices,
-  { scope, rate: policy, bearer }: Wanted = ANYWHERE,
+  services: ApiServices,
+  wanted: Wanted = ANYWHERE,
   jobId?: string,
 ): Promise<Admitted> {
+  const { bearer } = wanted;
   const text = request.get('x-api-key') ?? (bearer && bearerToken(request));
-  if (text === undefined) {
+  if (text !== undefined) {
+    const claim = services.keys.claim(text);
+    return admitClaim(request, response, services, wanted, { claim, id: claimedId(text), jobId });
+  }
+  const session = await sessionOf(request, services);
+  if (session === undefined) {
     const also = bearer ? ', or as Authorization: Bearer' : '';
     throw new ServiceError('UNAUTHORIZED', `send an API key in the X-API-Key header${also}`);
   }
+  const { claim } = session;
+  const admitted = await admitClaim(request, response, services, wanted, { claim, id: claim.id, jobId });
+  if (admitted.key.isReplaced) throw sessionEnded();
+  return { ...admitted, session };
+}
+
+/** Admits a key that comes in a body, as {@link admit} does; a paused one too. */
+export function admitKey(
+  request: Request,
+  response: Response,
+  services: ApiServices,
+  text: string,
+): Promise<Admitted> {
+  const claim = services.keys.claim(text);
+  const wanted = { ...ANYWHERE, paused: true } as const;
+  return admitClaim(request, response, services, wanted, { claim, id: claimedId(text) });
+}
+
+/** Whether what a request was admitted by is still good. */
+export async function isStillAdmitted({ request, services, session }: RouteContext): Promise<boolean> {
+  const { keys, sessions } = services;
+  if (session === undefined) return (await keys.authenticate(request.get('x-api-key') ?? '')) !== undefined;
+  const claim = await sessions.find(session.token);
+  const key = claim && (await keys.check(claim));
+  return key !== undefined && !key.isReplaced;
+}
+
+interface Claiming {
+  /** Undefined if malformed. */
+  readonly claim: ClaimedKey | undefined;
+  /** Of the key, for the audit. */
+  readonly id: string | undefined;
+  readonly jobId?: string | undefined;
+}
+
+async function admitClaim(
+  request: Request,
+  response: Response,
+  { redis, settings, audit }: ApiServices,
+  { scope, rate: policy, paused }: Wanted,
+  { claim, id, jobId }: Claiming,
+): Promise<Admitted> {
   // Submissions are charged where they are reserved: the whole batch or nothing.
   const [limit, cost] = policy === 'submit' ? [settings.submitPerMinute, 0] : [settings.readPerMinute, 1];
   const address = request.ip ?? '';
   const admission = await admitRequest(redis, {
-    claim: keys.claim(text),
+    claim,
     address,
     policy,
     limit,
@@ -63,7 +117,7 @@ export async function admit(
     });
   }
   if (admission.outcome === 'no-key') {
-    noteRefusal(audit, response, claimedId(text));
+    noteRefusal(audit, response, id);
     throw new ServiceError('UNAUTHORIZED', 'the API key is not valid');
   }
   const { key, allowed, rate, record } = admission;
@@ -74,7 +128,7 @@ export async function admit(
     noteRefusal(audit, response, key.id);
     throw new ServiceError('FORBIDDEN', `this needs a key with the scope ${scope}`);
   }
-  if (key.pausedAtMs !== undefined && !PAUSED_METHODS.has(request.method)) {
+  if (key.pausedAtMs !== undefined && !paused && !PAUSED_METHODS.has(request.method)) {
     noteRefusal(audit, response, key.id);
     throw new ServiceError(
       'FORBIDDEN',

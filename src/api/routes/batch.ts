@@ -75,8 +75,7 @@ async function batch(context: RouteContext): Promise<void> {
   }));
   await answerOnce(context, JSON.stringify(parsed), (turn) => {
     const batchId = idFor('batch', turn.seed, 0);
-    const origin = { batchId, retryOf: null };
-    return submitJobs(services, keyOf(context), requested, origin, turn, ({ jobIds, rate }) => {
+    return submitJobs(services, keyOf(context), requested, batchId, turn, ({ jobIds, rate }) => {
       setRateLimit(response, 'submit', rate);
       return {
         httpStatus: 202,

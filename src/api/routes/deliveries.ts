@@ -4,15 +4,19 @@ import { randomUUID } from 'node:crypto';
 import {
   type Delivery,
   DeliveryList,
+  EndpointDeliveries,
+  EndpointList,
   ResendRequest,
   Resent,
   WebhookSecret,
   WebhookTest,
 } from 'soundpost-contract/answers';
+import { DeliveryProgress } from 'soundpost-contract/deliveries';
 import { ServiceError } from 'soundpost-contract/errors';
 import { WebhookTestRequest } from 'soundpost-contract/webhook-events';
 import { unlessUnreadable } from 'soundpost-kit/redis/record';
 import { OutboundFailed, OutboundRefused } from 'soundpost-outbound/errors';
+import { z } from 'zod';
 import { webhookBody } from '../../followups/kinds/webhook.ts';
 import { postWebhook } from '../../followups/post-webhook.ts';
 import type { JobRecord } from '../../jobs/job-record.ts';
@@ -20,6 +24,25 @@ import { sendData } from '../answer.ts';
 import { ownedJob } from '../job-answer.ts';
 import { parseRequest, readJson } from '../request.ts';
 import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
+
+/** Of the last endpoint on a page: when it was asked, ms, and what it is, in base64url. */
+const CURSOR_FORM = /^(\d{1,15})-([\w-]+)$/;
+
+const EndpointQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  cursor: z
+    .string()
+    .regex(CURSOR_FORM, 'must be the nextCursor of an earlier page')
+    .optional()
+    .meta({ description: 'nextCursor of the page before' }),
+});
+
+const DeliveriesQuery = z.object({
+  endpoint: ResendRequest.shape.endpoint.unwrap(),
+  status: DeliveryProgress.shape.status.optional().meta({ description: 'Only those in this state' }),
+  limit: z.coerce.number().int().min(1).max(100).default(20),
+  cursor: z.string().max(200).optional().meta({ description: 'nextCursor of the page before' }),
+});
 
 export const deliveryRoutes: readonly Route[] = [
   {
@@ -51,6 +74,44 @@ export const deliveryRoutes: readonly Route[] = [
       errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND', 'NOT_FOUND'],
     },
     handle: replay,
+  },
+  {
+    method: 'get',
+    path: '/v1/endpoints',
+    access: { by: 'key', scope: 'webhooks', rate: 'read' },
+    docs: {
+      operationId: 'listEndpoints',
+      summary: 'List the addresses that webhooks were posted to, asked last first',
+      description:
+        'One entry for all webhooks with the same scheme, host, port and path. An endpoint is failing after three failures in a row, or after one if it has never answered. It is forgotten two days after the last attempt of the key.',
+      tag: 'Webhooks',
+      query: EndpointQuery,
+      answers: { 200: { description: 'A page of endpoints', data: EndpointList } },
+      errors: ['INVALID_REQUEST'],
+    },
+    handle: listEndpoints,
+  },
+  {
+    method: 'get',
+    path: '/v1/deliveries',
+    access: { by: 'key', scope: 'webhooks', rate: 'read' },
+    docs: {
+      operationId: 'listEndpointDeliveries',
+      summary: 'List what was posted to one endpoint, newest first',
+      description: 'Of the newest 1,000. What each posted is in `GET /v1/jobs/{jobId}/deliveries`.',
+      tag: 'Webhooks',
+      query: DeliveriesQuery,
+      answers: { 200: { description: 'A page of deliveries', data: EndpointDeliveries } },
+      errors: ['INVALID_REQUEST'],
+    },
+    async handle(context) {
+      const { request, response, services } = context;
+      const { endpoint, status, limit, cursor: after } = parseRequest(DeliveriesQuery, request.query);
+      const choices = { status, limit, after };
+      const { page, next } = await services.followUps.deliveriesTo(keyOf(context).id, endpoint, choices);
+      response.set('Cache-Control', 'no-store');
+      sendData(response, 200, { deliveries: page, nextCursor: next });
+    },
   },
   {
     method: 'post',
@@ -98,9 +159,8 @@ export const deliveryRoutes: readonly Route[] = [
       errors: ['NOT_FOUND'],
     },
     async handle(context) {
-      const [secret] = await secretsOf(context);
-      context.response.set('Cache-Control', 'no-store');
-      sendData(context.response, 200, { secret });
+      const [secret = ''] = await secretsOf(context);
+      await sendSecret(context, secret);
     },
   },
   {
@@ -117,9 +177,7 @@ export const deliveryRoutes: readonly Route[] = [
       errors: [],
     },
     async handle(context) {
-      const secret = await context.services.webhookSecrets.rotate(keyOf(context).id);
-      context.response.set('Cache-Control', 'no-store');
-      sendData(context.response, 200, { secret });
+      await sendSecret(context, await context.services.webhookSecrets.rotate(keyOf(context).id));
     },
   },
 ];
@@ -137,10 +195,37 @@ export function deliveriesOf(record: JobRecord, { followUps, signer }: ApiServic
   return followUps.list(record.jobId, (payload) => webhookBody(payload, record, signer));
 }
 
+async function listEndpoints(context: RouteContext): Promise<void> {
+  const { request, response, services } = context;
+  const { limit, cursor } = parseRequest(EndpointQuery, request.query);
+  const [, lastAt, encoded = ''] = CURSOR_FORM.exec(cursor ?? '') ?? [];
+  const last = { atMs: Number(lastAt ?? Infinity), endpoint: Buffer.from(encoded, 'base64url').toString() };
+  const { page, hasMore } = await services.followUps.endpoints(
+    keyOf(context).id,
+    limit,
+    (one) => one.lastAt < last.atMs || (one.lastAt === last.atMs && one.endpoint > last.endpoint),
+  );
+  const end = page.at(-1);
+  response.set('Cache-Control', 'no-store');
+  sendData(response, 200, {
+    endpoints: page.map(({ endpoint, failures, failingSinceMs, lastAnswer, lastAt: atMs, pending }) => ({
+      endpoint,
+      state: failingSinceMs === undefined ? 'ok' : 'failing',
+      failures,
+      failedSince: failingSinceMs === undefined ? null : new Date(failingSinceMs).toISOString(),
+      lastAnswer: lastAnswer || null,
+      lastAt: new Date(atMs).toISOString(),
+      pending,
+    })),
+    nextCursor: hasMore && end ? `${end.lastAt}-${Buffer.from(end.endpoint).toString('base64url')}` : null,
+  });
+}
+
 async function resend(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
-  const { since } = parseRequest(ResendRequest, await readJson(request, response));
-  const resent = await services.followUps.resendWebhooks(keyOf(context).id, Date.parse(since));
+  const { since, endpoint } = parseRequest(ResendRequest, await readJson(request, response));
+  const { id } = keyOf(context);
+  const resent = await services.followUps.resendWebhooks(id, Date.parse(since), endpoint);
   sendData(response, 202, { resent });
 }
 
@@ -163,6 +248,14 @@ async function test(context: RouteContext): Promise<void> {
       ? invalidWebhook(error.message, error)
       : error;
   }
+}
+
+async function sendSecret(context: RouteContext, secret: string): Promise<void> {
+  const { response, services } = context;
+  const untilMs = await services.webhookSecrets.replacedUntilMs(keyOf(context).id);
+  response.set('Cache-Control', 'no-store');
+  const replaced = untilMs === undefined ? {} : { replacedUntil: new Date(untilMs).toISOString() };
+  sendData(response, 200, { secret, ...replaced });
 }
 
 /** Throws NOT_FOUND if they cannot be read. */

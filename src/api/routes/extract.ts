@@ -71,8 +71,7 @@ async function extract(context: RouteContext): Promise<void> {
   let queued = false;
   const submit = async (turn: AnswerTurn) => {
     const submitted = [{ request: await received.job(), path: '' }];
-    const origin = { batchId: null, retryOf: null };
-    const answer = await submitJobs(services, keyOf(context), submitted, origin, turn, (submission) => {
+    const answer = await submitJobs(services, keyOf(context), submitted, null, turn, (submission) => {
       setRateLimit(response, 'submit', submission.rate);
       return acceptedJob(services.settings, submission);
     });

@@ -17,7 +17,7 @@ import { listJobs } from '../job-list.ts';
 import { setRateLimit } from '../middleware/authentication.ts';
 import { parseRequest } from '../request.ts';
 import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
-import { submitJobs } from '../submission.ts';
+import { type RequestedJob, submitJobs } from '../submission.ts';
 import { answerJob, endedAnswer } from '../wait.ts';
 
 const Moment = z.union([z.iso.datetime({ offset: true }), z.iso.date()], {
@@ -168,16 +168,21 @@ async function sendJob({ response, services }: RouteContext, record: JobRecord):
 }
 
 async function cancelOrErase(context: RouteContext): Promise<void> {
-  const { services } = context;
   const job = await ownedJob(context);
-  const { jobId } = job;
-  if (job.unreadable !== undefined) {
-    const keys = await services.jobs.removeUnreadable(keyOf(context).id, jobId);
-    await Promise.all(keys.map((key) => services.storage.remove(key)));
-    return sendJob(context, job);
+  const isRemoved = (await deleteJob(context.services, keyOf(context).id, job)) === 'removed';
+  await sendJob(context, isRemoved ? job : await ownedJob(context));
+}
+
+/** @returns `removed` of a job whose record cannot be read: it is unknown from then on */
+export async function deleteJob(services: ApiServices, tenant: string, job: JobRecord) {
+  const { jobId, unreadable } = job;
+  if (unreadable === undefined) {
+    await endOrErase(services, jobId);
+    return 'kept';
   }
-  await endOrErase(services, jobId);
-  await sendJob(context, await ownedJob(context));
+  const keys = await services.jobs.removeUnreadable(tenant, jobId);
+  await Promise.all(keys.map((key) => services.storage.remove(key)));
+  return 'removed';
 }
 
 /** Cancels an unfinished job, or erases what a finished one has made. */
@@ -197,26 +202,32 @@ async function eraseFiles({ jobs, storage }: ApiServices, { jobId, result }: Job
 async function retry(context: RouteContext): Promise<void> {
   const { response, services } = context;
   const failed = await ownedJob(context);
-  if (failed.status !== 'failed') {
-    throw new ServiceError(
-      'INVALID_REQUEST',
-      `only a failed job can be retried; this one is ${failed.status}`,
-    );
+  demandRetryable(failed);
+  await answerJob(context, failed.jobId, (turn) => {
+    const submitted = [retryRequest(failed, services)];
+    return submitJobs(services, keyOf(context), submitted, null, turn, (submission) => {
+      setRateLimit(response, 'submit', submission.rate);
+      return acceptedJob(services.settings, submission);
+    });
+  });
+}
+
+function demandRetryable({ status, unreadable }: JobRecord): void {
+  if (status !== 'failed') {
+    throw new ServiceError('INVALID_REQUEST', `only a failed job can be retried; this one is ${status}`);
   }
-  if (failed.unreadable !== undefined) {
+  if (unreadable !== undefined) {
     throw new ServiceError(
       'INVALID_REQUEST',
       'the record of this job cannot be read, and its request with it: submit the job again',
     );
   }
-  await answerJob(context, failed.jobId, (turn) => {
-    const submitted = [{ request: requestOf(failed, services), path: '' }];
-    const origin = { batchId: null, retryOf: failed.jobId };
-    return submitJobs(services, keyOf(context), submitted, origin, turn, (submission) => {
-      setRateLimit(response, 'submit', submission.rate);
-      return acceptedJob(services.settings, submission);
-    });
-  });
+}
+
+/** The new job of a failed one. Throws INVALID_REQUEST if that cannot be retried. */
+export function retryRequest(failed: JobRecord, services: ApiServices): RequestedJob {
+  demandRetryable(failed);
+  return { request: requestOf(failed, services), path: '', retryOf: failed.jobId };
 }
 
 /** The request, as it would be submitted again. */

@@ -137,7 +137,16 @@ async function rotate(context: RouteContext): Promise<void> {
   const key = await context.services.keys.rotate(known.id);
   if (key === undefined) throw unknownKey();
   record(context, 'key rotated', known.id);
+  await keepSession(context, key);
   sendSecret(context, 200, known, key);
+}
+
+/** The page that asked must be able to show the secret. If this fails, its session ends instead. */
+async function keepSession({ session, services }: RouteContext, key: string): Promise<void> {
+  const claim = services.keys.claim(key);
+  if (session !== undefined && claim !== undefined) {
+    await services.sessions.follow(session.token, claim).catch(() => undefined);
+  }
 }
 
 async function revoke(context: RouteContext): Promise<void> {

@@ -244,9 +244,8 @@ type TranscriptionOutput = z.infer<typeof TranscriptionRequest>;
 
 function submit(context: RouteContext, request: BatchJobRequest, seed: string): Promise<unknown> {
   const { response, services } = context;
-  const origin = { batchId: null, retryOf: null };
   const turn = { seed, keep: () => undefined };
-  return submitJobs(services, keyOf(context), [{ request, path: '' }], origin, turn, (submission) => {
+  return submitJobs(services, keyOf(context), [{ request, path: '' }], null, turn, (submission) => {
     setRateLimit(response, 'submit', submission.rate);
     return acceptedJob(services.settings, submission);
   });

@@ -2,14 +2,24 @@
 import { Usage } from 'soundpost-contract/answers';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { lookAtRate, type RateState } from 'soundpost-kit/redis/rate';
+import { z } from 'zod';
 import { countUnfinished } from '../../jobs/job-index.ts';
 import { MINUTE_MS, processorDebtKey, RECORD_BYTES_PER_MINUTE } from '../../jobs/reservation.ts';
 import { streamRequestsLeft } from '../../jobs/stream-requests.ts';
 import { spendTranscript } from '../../jobs/transcript-minutes.ts';
 import { uploadsOf } from '../../jobs/uploads/record.ts';
+import { readUsageDays } from '../../jobs/usage-days.ts';
 import { sendData } from '../answer.ts';
 import { openStreams } from '../event-streams.ts';
+import { parseRequest } from '../request.ts';
 import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
+
+const UsageQuery = z
+  .object({
+    from: z.iso.date().optional().meta({ description: 'First day (UTC), at most 89 days ago' }),
+    to: z.iso.date().optional().meta({ description: 'Last day (UTC); default today' }),
+  })
+  .refine(({ from = '', to = from }) => from <= to, { path: ['to'], error: 'must not be before from' });
 
 export const usageRoutes: readonly Route[] = [
   {
@@ -19,20 +29,25 @@ export const usageRoutes: readonly Route[] = [
     docs: {
       operationId: 'getUsage',
       summary: 'What the key used, may use and has left',
+      description:
+        'With `from` or `to` also what its jobs have used by day, for the last 90 days. A job counts on the day on which it ended.',
       tag: 'Service',
+      query: UsageQuery,
       answers: { 200: { description: 'The key, its limits, and what is left of each', data: Usage } },
-      errors: [],
+      errors: ['INVALID_REQUEST'],
     },
     handle: usage,
   },
 ];
 
 async function usage(context: RouteContext): Promise<void> {
-  const { response, services } = context;
+  const { request, response, services } = context;
+  const span = parseRequest(UsageQuery, request.query);
+  const isByDay = span.from !== undefined || span.to !== undefined;
   const { id, name, scopes, instances } = keyOf(context);
   const { redis, settings } = services;
   const { transcriptMinutesPerDay } = settings;
-  const [submit, read, records, transcripts, processor, unfinished, uploads, streams, requests] =
+  const [submit, read, records, transcripts, processor, unfinished, uploads, streams, requests, days] =
     await Promise.all([
       lookAtRate(redis, 'submit', id, settings.submitPerMinute),
       lookAtRate(redis, 'read', id, settings.readPerMinute),
@@ -43,6 +58,7 @@ async function usage(context: RouteContext): Promise<void> {
       uploadsOf(redis, id),
       openStreams(redis, id),
       streamRequestsLeft(redis, id),
+      isByDay ? readUsageDays(redis, id, span) : undefined,
     ]);
   response.set('Cache-Control', 'no-store');
   sendData(response, 200, {
@@ -57,6 +73,7 @@ async function usage(context: RouteContext): Promise<void> {
     uploadBytes: budgetOf(settings.uploadBytesPerKey, uploads.bytes),
     eventStreams: budgetOf(settings.eventStreamsPerKey, streams),
     streamRequests: requests,
+    days,
   });
 }
 

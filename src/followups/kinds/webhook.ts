@@ -22,6 +22,8 @@ interface JobWebhookOptions {
   /** Ascending from 0; attempts follow at the intervals between the entries. */
   readonly scheduleSeconds: readonly number[];
   readonly logSeconds: number;
+  /** Called with a webhook that has ended. */
+  readonly forgetPending?: (payload: WebhookPayload) => Promise<unknown>;
   readonly logger: Logger;
   readonly observer?: Observer;
   readonly tracing?: Tracing;
@@ -50,6 +52,7 @@ export function jobWebhookKind(
         ...(observer && { observed: { as: 'job', observer } }),
       }),
     schedule: scheduled(scheduleSeconds),
+    ...(options.forgetPending && { tidy: options.forgetPending }),
     turn: async ({ tenant, url }) => ({ key: tenant, ...endpointOf(url), places: PLACES }),
     logSeconds,
   };

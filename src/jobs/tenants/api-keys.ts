@@ -95,10 +95,11 @@ export class ApiKeys {
   /** The key, or undefined alike if malformed, unknown, wrong or revoked. */
   async authenticate(text: string): Promise<ApiKey | undefined> {
     const claim = this.claim(text);
-    if (claim === undefined) {
-      return undefined;
-    }
-    const { id, mac: given } = claim;
+    return claim && this.check(claim);
+  }
+
+  /** The key that is claimed, or undefined if unknown, wrong or revoked. */
+  async check({ id, mac: given }: ClaimedKey): Promise<ApiKey | undefined> {
     const stored = await this.#readable(id);
     // Always compares, even for an unknown id.
     const current = equal(given, stored?.mac ?? '');
@@ -106,7 +107,7 @@ export class ApiKeys {
     if (stored === undefined || stored.revokedAtMs !== undefined || !(current || replaced)) {
       return undefined;
     }
-    return { id, ...publicPart(stored) };
+    return { id, ...publicPart(stored), ...(current ? {} : { isReplaced: true }) };
   }
 
   /** Returns the key's text, which cannot be read again. */

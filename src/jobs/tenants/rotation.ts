@@ -39,9 +39,17 @@ export async function rotateSecret(
 }
 
 /** Entries of the field `replaced` that still work, newest first. */
-export function stillWorking(replaced: string | undefined): string[] {
+export const stillWorking = (replaced: string | undefined): string[] =>
+  working(replaced).map(({ secret }) => secret);
+
+/** Until when the newest of them works, ms; undefined if none does. */
+export const worksUntilMs = (replaced: string | undefined): number | undefined =>
+  working(replaced)[0]?.untilMs;
+
+function working(replaced: string | undefined) {
   return (replaced ?? '').split(' ').flatMap((entry) => {
-    const [secret, untilMs] = entry.split(':');
-    return secret && Number(untilMs) > redisNow() ? [secret] : [];
+    const [secret, until] = entry.split(':');
+    const untilMs = Number(until);
+    return secret && untilMs > redisNow() ? [{ secret, untilMs }] : [];
   });
 }

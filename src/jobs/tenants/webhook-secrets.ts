@@ -5,7 +5,7 @@ import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { readHash, UnreadableRecord, unlessUnreadable, withEdition } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
-import { rotateSecret, stillWorking } from './rotation.ts';
+import { rotateSecret, stillWorking, worksUntilMs } from './rotation.ts';
 
 /** Standard Webhooks asks for 24 to 64 random bytes. */
 const SECRET_BYTES = 32;
@@ -50,6 +50,11 @@ export class WebhookSecrets {
       ),
     );
     return [current, ...(await Promise.all(replaced)).filter((secret) => secret !== undefined)];
+  }
+
+  /** Until when the last replaced secret signs, ms; undefined if none does. */
+  async replacedUntilMs(tenant: string): Promise<number | undefined> {
+    return worksUntilMs((await readHash(this.#redis, webhookSecretKey(tenant), Stored))?.replaced);
   }
 
   /** A new secret; the old one signs for another day. Throws RATE_LIMITED while five still do. */

@@ -56,10 +56,7 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalSour
       logger.warn({ reason: error.reason }, 'source refused');
     }
     if (error instanceof OutboundRefused || error instanceof OutboundFailed) {
-      const details =
-        error instanceof OutboundFailed && error.status
-          ? `HTTP ${error.status}${fromHost(url)}`
-          : error.message;
+      const details = error instanceof OutboundFailed ? reasonOf(error, url) : error.message;
       throw new ServiceError('DOWNLOAD_FAILED', 'the video could not be downloaded', {
         details,
         cause: error,
@@ -69,10 +66,12 @@ async function downloadUrl(url: string, context: StepContext): Promise<LocalSour
   }
 }
 
-/** A name that the caller wrote; no address (decisions A7). */
-function fromHost(url: string): string {
+/** With the host as the caller wrote it: never a redirect's, and no IP address (decisions A7). */
+function reasonOf({ status, message }: OutboundFailed, url: string): string {
   const { hostname } = new URL(url);
-  return /^[\d.]+$|^\[/.test(hostname) ? '' : ` from ${hostname}`;
+  const isAddress = /^[\d.]+$|^\[/.test(hostname);
+  if (status) return isAddress ? `HTTP ${status}` : `HTTP ${status} from ${hostname}`;
+  return isAddress ? message : `${message}: ${hostname}`;
 }
 
 async function openUpload(

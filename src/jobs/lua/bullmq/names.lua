@@ -18,5 +18,9 @@ local PROGRESS_FLOOR = 'spProgress'
 local WORKING = 'spWorking'
 -- Processes that left it and have been silent since: `<id>@<Redis' TIME in ms>`, comma-separated.
 local LEFT_BY = 'spLeftBy'
+-- Processor time of all attempts, ms:
+local PROCESSOR = 'spProcessorMs'
+-- It is in its key's usage of the day:
+local COUNTED = 'spCounted'
 -- It was not confirmed in time: a worker removes it.
 local DROPPED = 'spDropped'

@@ -1,12 +1,13 @@
 -- Writes a running job's state, whose progress never falls, and renews its lock.
 -- KEYS: job, lock
--- ARGV: token, progress as JSON, changeChannel, jobId, lockMs, worker
+-- ARGV: token, progress as JSON, changeChannel, jobId, lockMs, worker, ms of processor time since
 -- Returns: 'held', 'cancelled', or 'lost' if another worker has the lock
 -- include: names.lua
 local hash, lock = unpack(KEYS)
-local token, text, channel, id, lockMs, working = unpack(ARGV)
+local token, text, channel, id, lockMs, working, spent = unpack(ARGV)
 if redis.call('GET', lock) ~= token then return 'lost' end
 redis.call('PEXPIRE', lock, lockMs)
+if spent ~= '0' then redis.call('HINCRBY', hash, PROCESSOR, spent) end
 if working ~= '' then redis.call('HSET', hash, WORKING, working)
 else redis.call('HDEL', hash, WORKING) end
 if redis.call('HEXISTS', hash, CANCELLED) == 1 then return 'cancelled' end

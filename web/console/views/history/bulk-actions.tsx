@@ -1,76 +1,158 @@
-/** What can be done with several jobs at once. */
+/** What can be done with several jobs at once, and how far that has come. */
+
+import { useEffect, useRef } from 'preact/hooks';
 import type { Job } from 'soundpost-contract/job';
 import { announce } from '../../announcements.ts';
-import { cancel, erase, retry } from '../../job-actions.ts';
-import { Button, confirmed, type useWork } from '../../ui.tsx';
+import { reachable } from '../../session.ts';
+import { Button, confirmed, Fault } from '../../ui.tsx';
 import { counted, isUnfinished, mayHelpToRetry } from '../../words.ts';
+import { CopyNote, useCopy } from '../job/copy.tsx';
+import { useStore } from '../new/store.ts';
+import { type BulkVerb, beginBulk, bulkState, forgetBulk, goOn, stopBulk } from './bulk-work.ts';
+
+const words: Readonly<Record<BulkVerb, readonly [verb: string, done: string]>> = {
+  retry: ['Retry', 'retried'],
+  cancel: ['Cancel', 'cancelled'],
+  erase: ['Erase', 'erased'],
+};
+
+const questions: Readonly<Record<BulkVerb, string>> = {
+  retry: 'Each becomes a new job with the same source and choices. It counts as a submission.',
+  cancel: 'They end where they are. They can be retried.',
+  erase:
+    'Their files are removed from the service, and the addresses no longer work. The jobs stay in the history.',
+};
+
+async function ask(verb: BulkVerb, jobs: readonly Job[]): Promise<void> {
+  const what = `${words[verb][0]} ${counted(jobs.length)}`;
+  const question = { title: `${what}?`, text: questions[verb], yes: what, isSafe: verb === 'retry' };
+  if (!(await confirmed(question))) return;
+  await beginBulk(
+    verb,
+    jobs.map(({ jobId }) => jobId),
+  );
+}
 
 interface BulkProps {
   readonly jobs: readonly Job[];
-  readonly work: ReturnType<typeof useWork>;
-  readonly onDone: () => void;
+  /** How many there are so far, while they are asked for. */
+  readonly coming: number | undefined;
+  readonly onClear: () => void;
 }
 
-export function BulkActions({ jobs, work, onDone }: BulkProps) {
-  const running = jobs.filter(isUnfinished);
-  const again = jobs.filter(mayHelpToRetry);
-  const finished = jobs.filter(({ outputFile }) => outputFile?.url !== undefined);
-
-  /** All at once; the first that fails is said, and the rest is done all the same. */
-  function all(chosen: readonly Job[], what: string, act: (job: Job) => Promise<unknown>): void {
-    void work.run(async () => {
-      const results = await Promise.allSettled(chosen.map(act));
-      const failed = results.find((result) => result.status === 'rejected');
-      announce(`${results.filter(({ status }) => status === 'fulfilled').length} ${what}`);
-      onDone();
-      if (failed !== undefined) throw failed.reason;
-    });
-  }
-
-  async function eraseAll(): Promise<void> {
-    const sure = await confirmed({
-      title: `Erase the files of ${counted(finished.length)}?`,
-      text: 'The files are removed from the service, and their addresses no longer work. The jobs stay in the history.',
-      yes: 'Erase them',
-    });
-    if (sure) all(finished, 'erased', (job) => erase(job.jobId));
-  }
-
+export function BulkActions({ jobs, coming, onClear }: BulkProps) {
+  const { copied, copy } = useCopy();
+  const { work } = useStore(bulkState);
+  // One thing after the other.
+  if (work !== undefined || (jobs.length === 0 && coming === undefined)) return null;
+  const can: Readonly<Record<BulkVerb, readonly Job[]>> = {
+    retry: jobs.filter(mayHelpToRetry),
+    cancel: jobs.filter(isUnfinished),
+    erase: jobs.filter(({ outputFiles }) => outputFiles.some(({ url }) => url !== undefined)),
+  };
+  const addresses = jobs.flatMap(({ outputFile }) => outputFile?.url ?? []);
+  const isNothing = can.retry.length + can.cancel.length + can.erase.length === 0;
+  const button = (verb: BulkVerb, icon: string) =>
+    can[verb].length === 0 ? null : (
+      <Button
+        class={`small${verb === 'erase' ? ' danger' : ''}`}
+        icon={icon}
+        onClick={() => void ask(verb, can[verb])}
+      >
+        {`${words[verb][0]} ${can[verb].length.toLocaleString()}`}
+      </Button>
+    );
   return (
     <fieldset class="bulk card">
-      <legend class="visually-hidden">Chosen jobs</legend>
-      <strong class="bulk-count">{jobs.length} chosen</strong>
-      {running.length === 0 ? null : (
-        <Button
-          class="small danger"
-          icon="close"
-          busy={work.busy}
-          onClick={() => all(running, 'cancelled', (job) => cancel(job.jobId))}
-        >
-          Cancel {running.length}
-        </Button>
-      )}
-      {again.length === 0 ? null : (
-        <Button
-          class="small"
-          icon="retry"
-          busy={work.busy}
-          onClick={() => all(again, 'begun again', (job) => retry(job.jobId))}
-        >
-          Try {again.length} again
-        </Button>
-      )}
-      {finished.length === 0 ? null : (
-        <Button class="small" icon="bin" busy={work.busy} onClick={() => void eraseAll()}>
-          Erase {finished.length}
-        </Button>
-      )}
-      {running.length + again.length + finished.length === 0 ? (
-        <span class="soft">Nothing can be done with these.</span>
+      <legend class="visually-hidden">Selected jobs</legend>
+      <strong class="bulk-count" role="status">
+        {coming === undefined
+          ? `${jobs.length.toLocaleString()} selected`
+          : `Selecting… ${coming.toLocaleString()}`}
+      </strong>
+      {coming === undefined ? (
+        <>
+          {button('cancel', 'close')}
+          {button('retry', 'retry')}
+          {addresses.length === 0 ? null : (
+            <Button
+              class="small"
+              icon="copy"
+              onClick={() =>
+                void copy(
+                  addresses.map(reachable).join('\n'),
+                  `${counted(addresses.length, 'address', 'addresses')} copied, one a line.`,
+                )
+              }
+            >
+              Copy {counted(addresses.length, 'address', 'addresses')}
+            </Button>
+          )}
+          {button('erase', 'bin')}
+          {isNothing ? <span class="soft">There is nothing to retry, cancel or erase.</span> : null}
+        </>
       ) : null}
-      <Button class="small plain" onClick={onDone}>
-        Choose none
+      <Button class="small plain" onClick={onClear}>
+        Clear selection
       </Button>
+      <CopyNote copied={copied} id="addresses-copied" />
     </fieldset>
   );
 }
+
+/** Stands there until all is done and seen, also after a reload. */
+export function BulkProgress({ onDone }: { readonly onDone: () => void }) {
+  const { work, isRunning, isWaiting, fault } = useStore(bulkState);
+  const wasRunning = useRef(isRunning);
+  const isDone = work !== undefined && work.done === work.jobs.length;
+  const told =
+    work === undefined ? '' : `${(work.done - work.failed).toLocaleString()} ${words[work.verb][1]}`;
+  useEffect(() => {
+    if (wasRunning.current && !isRunning && isDone) {
+      announce(told);
+      onDone();
+    }
+    wasRunning.current = isRunning;
+  }, [isRunning]);
+  if (work === undefined) return null;
+  const of = counted(work.jobs.length);
+  return (
+    <section class="bulk card" id="bulk-progress" aria-label={`${words[work.verb][0]} ${of}`}>
+      <div class="bulk-progress">
+        <span role="status">
+          <strong>
+            {isDone ? capital(told) : `${words[work.verb][0]}: ${work.done.toLocaleString()} of ${of}`}
+          </strong>
+          {isWaiting ? ' · waits for the service or the key’s limit' : ''}
+          {isRunning || isDone ? '' : ' · stopped'}
+        </span>
+        {isDone ? null : (
+          <progress max={work.jobs.length} value={work.done} aria-label={words[work.verb][0]} />
+        )}
+        <Fault
+          text={
+            fault ||
+            (work.failed === 0 ? '' : `${counted(work.failed)} not ${words[work.verb][1]}: ${work.reason}`)
+          }
+        />
+      </div>
+      {isRunning ? (
+        <Button class="small" onClick={stopBulk}>
+          Stop
+        </Button>
+      ) : null}
+      {isRunning || isDone ? null : (
+        <Button class="small primary" onClick={() => void goOn()}>
+          {`Continue with ${work.jobs.length - work.done}`}
+        </Button>
+      )}
+      {isRunning ? null : (
+        <Button class="small plain" onClick={forgetBulk}>
+          Dismiss
+        </Button>
+      )}
+    </section>
+  );
+}
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,11 +1,13 @@
-/** Asks for the gateway's own key, once a tab. */
-import { useRef } from 'preact/hooks';
-import { gatewayAddress, tryGatewayKey } from '../../gateway.ts';
+/** Asks for the gateway's own key, unless another tab has it. */
+import { useEffect, useRef } from 'preact/hooks';
+import { askTabsForGatewayKey, gatewayAddress, tryGatewayKey } from '../../gateway.ts';
 import { Button, Fault, Field, useWork } from '../../ui.tsx';
 
 export function GatewayKeyForm({ reason, onKey }: { readonly reason: string; readonly onKey: () => void }) {
   const { busy, fault, run } = useWork();
   const field = useRef<HTMLInputElement>(null);
+
+  useEffect(() => askTabsForGatewayKey(onKey), []);
 
   async function submit(): Promise<void> {
     try {
@@ -28,8 +30,10 @@ export function GatewayKeyForm({ reason, onKey }: { readonly reason: string; rea
     >
       <h2 id="gateway-key-title">The gateway’s key</h2>
       <p class="soft">
-        Instances are kept by the messaging gateway at <span class="address">{gatewayAddress()}</span>, which
-        has a key of its own. It stays in this tab and is forgotten when you close it.
+        Why a second key: instances belong to the messaging gateway at{' '}
+        <span class="address">{gatewayAddress()}</span>, a service of its own that also works for other
+        programs. Your API key does not open it. You are asked once; your tabs share the key, and forget it
+        when you sign out or close them.
       </p>
       <Field
         id="gateway-key"

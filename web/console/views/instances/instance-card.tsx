@@ -1,8 +1,8 @@
 /** One instance: how it stands, and what can be done with it. */
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
 import { announce } from '../../announcements.ts';
 import { connectInstance, deleteInstance, logoutInstance } from '../../gateway.ts';
+import { changeQuery } from '../../route.ts';
 import { Button, confirmed, Fault, focusNext, useWork } from '../../ui.tsx';
 import { InstanceWebhook } from './instance-webhook.tsx';
 import { networks, stateSigns, stateWords } from './network-words.ts';
@@ -11,11 +11,18 @@ import { People } from './people.tsx';
 import { Settings } from './settings.tsx';
 import type { ShownInstance } from './use-instances.ts';
 
-type Part = 'people' | 'settings' | 'webhook';
+const parts = ['people', 'settings', 'webhook'] as const;
+type Part = (typeof parts)[number];
+
+/** Which part the address says is open. */
+export const partOf = (query: URLSearchParams): Part | undefined =>
+  parts.find((part) => part === query.get('part'));
 
 interface CardProps {
   readonly instance: ShownInstance;
   readonly isPairing: boolean;
+  /** The one that is open. */
+  readonly part: Part | undefined;
   readonly onPair: () => void;
   /** Something about it has changed. */
   readonly onChange: () => void;
@@ -23,9 +30,10 @@ interface CardProps {
   readonly children: ComponentChildren;
 }
 
-export function InstanceCard({ instance, isPairing, onPair, onChange, children }: CardProps) {
+export function InstanceCard({ instance, isPairing, part, onPair, onChange, children }: CardProps) {
   const { name, status, transport, ownerJid, reason } = instance;
-  const [part, setPart] = useState<Part>();
+  const setPart = (opened: Part | undefined): void =>
+    changeQuery({ of: opened === undefined ? '' : name, part: opened ?? '' });
   const { busy, fault, run } = useWork();
   const titleId = `instance-${name}`;
 

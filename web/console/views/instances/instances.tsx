@@ -1,15 +1,16 @@
 /** The gateway's instances: accounts on chat networks that voice messages are sent as. */
 import { useState } from 'preact/hooks';
 import { forgetGateway, type GatewayInstance, gatewayAddress, gatewayKey } from '../../gateway.ts';
+import { changeQuery } from '../../route.ts';
 import { ShownOnce } from '../../secret-value.tsx';
 import { Button, Fault, focusNext, Icon, ViewHead } from '../../ui.tsx';
 import { GatewayKeyForm } from './gateway-key-form.tsx';
-import { InstanceCard } from './instance-card.tsx';
+import { InstanceCard, partOf } from './instance-card.tsx';
 import { NewInstanceForm } from './new-instance.tsx';
 import { PairingPanel } from './pairing.tsx';
 import { useInstances } from './use-instances.ts';
 
-export function Instances() {
+export function Instances({ query }: { readonly query: URLSearchParams }) {
   const [hasKey, setHasKey] = useState(gatewayKey() !== undefined);
   const [reason, setReason] = useState('');
 
@@ -29,19 +30,20 @@ export function Instances() {
       <ViewHead id="instances" title="Instances">
         <p class="soft">Accounts on chat networks that voice messages are sent as.</p>
       </ViewHead>
-      <Content hasKey={hasKey} reason={reason} onKey={accepted} onRefused={refused} />
+      <Content query={query} hasKey={hasKey} reason={reason} onKey={accepted} onRefused={refused} />
     </section>
   );
 }
 
 interface ContentProps {
+  readonly query: URLSearchParams;
   readonly hasKey: boolean;
   readonly reason: string;
   readonly onKey: () => void;
   readonly onRefused: (reason: string) => void;
 }
 
-function Content({ hasKey, reason, onKey, onRefused }: ContentProps) {
+function Content({ query, hasKey, reason, onKey, onRefused }: ContentProps) {
   if (gatewayAddress() === undefined) {
     return (
       <p class="card">
@@ -50,7 +52,11 @@ function Content({ hasKey, reason, onKey, onRefused }: ContentProps) {
       </p>
     );
   }
-  return hasKey ? <InstanceList onRefused={onRefused} /> : <GatewayKeyForm reason={reason} onKey={onKey} />;
+  return hasKey ? (
+    <InstanceList query={query} onRefused={onRefused} />
+  ) : (
+    <GatewayKeyForm reason={reason} onKey={onKey} />
+  );
 }
 
 interface MadeInstance {
@@ -59,11 +65,18 @@ interface MadeInstance {
   readonly token: string;
 }
 
-function InstanceList({ onRefused }: { readonly onRefused: (reason: string) => void }) {
+interface ListProps {
+  /** Which instance is paired or has a part open. */
+  readonly query: URLSearchParams;
+  readonly onRefused: (reason: string) => void;
+}
+
+function InstanceList({ query, onRefused }: ListProps) {
   const { instances, fault, refresh, add } = useInstances(onRefused);
   const [isMaking, setMaking] = useState(false);
   const [made, setMade] = useState<MadeInstance>();
-  const [pairing, setPairing] = useState<string>();
+  const pairing = query.get('pairing') ?? undefined;
+  const setPairing = (name = ''): void => changeQuery({ pairing: name });
 
   /** Its token takes the focus; the pairing stands beside it. */
   function taken(instance: GatewayInstance, token: string): void {
@@ -111,6 +124,7 @@ function InstanceList({ onRefused }: { readonly onRefused: (reason: string) => v
             key={instance.name}
             instance={instance}
             isPairing={pairing === instance.name}
+            part={query.get('of') === instance.name ? partOf(query) : undefined}
             onPair={() => pair(instance, true)}
             onChange={refresh}
           >

@@ -1,5 +1,5 @@
 /** Pairing with a phone: the picture that it scans, renewed until it has, or a code that is typed on it. Whoever opens it gives its heading the focus. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { announce } from '../../announcements.ts';
 import { connectInstance, type InstanceState, instanceState, type Pairing } from '../../gateway.ts';
 import { isAborted, sentence } from '../../session.ts';
@@ -146,6 +146,7 @@ function Picture({ instance, pairing }: { readonly instance: string; readonly pa
 /** The code comes with the next look at the pairing. */
 function CodeForm({ instance }: { readonly instance: string }) {
   const [number, setNumber] = useState('');
+  const field = useRef<HTMLInputElement>(null);
   const { busy, fault, run } = useWork();
 
   async function ask(): Promise<void> {
@@ -156,7 +157,7 @@ function CodeForm({ instance }: { readonly instance: string }) {
   }
 
   return (
-    <details class="more">
+    <details class="more" onToggle={({ currentTarget }) => currentTarget.open && field.current?.focus()}>
       <summary>The phone cannot scan it</summary>
       <form
         class="more-body"
@@ -169,6 +170,7 @@ function CodeForm({ instance }: { readonly instance: string }) {
           {(attributes) => (
             <input
               {...attributes}
+              ref={field}
               type="tel"
               required
               autocomplete="off"

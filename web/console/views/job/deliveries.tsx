@@ -10,12 +10,12 @@ import { Button, Fault, useWork } from '../../ui.tsx';
 import { isUnfinished, type ShownStatus } from '../../words.ts';
 import { useDeliveries } from './use-deliveries.ts';
 
-const words: Readonly<Record<Delivery['status'], string>> = {
-  pending: 'On its way',
+export const deliveryWords: Readonly<Record<Delivery['status'], string>> = {
+  pending: 'Pending',
   delivered: 'Delivered',
   failed: 'Failed',
 };
-const signs: Readonly<Record<Delivery['status'], ShownStatus>> = {
+export const deliverySigns: Readonly<Record<Delivery['status'], ShownStatus>> = {
   pending: 'processing',
   delivered: 'completed',
   failed: 'failed',
@@ -55,7 +55,7 @@ interface DeliveriesProps {
 }
 
 /** What was sent of one job. */
-export function Deliveries({ jobId, deliveries, onDeliveries, id, labelledBy }: DeliveriesProps) {
+function Deliveries({ jobId, deliveries, onDeliveries, id, labelledBy }: DeliveriesProps) {
   const [fault, setFault] = useState('');
   return (
     <>
@@ -106,7 +106,7 @@ function DeliveryItem({ jobId, delivery, onDeliveries, onFault }: ItemProps) {
     <li class="delivery" data-status={status} data-delivery={deliveryId}>
       <div class="delivery-head">
         <code>{what}</code>
-        <span class={`status status-${signs[status]}`}>{words[status]}</span>
+        <span class={`status status-${deliverySigns[status]}`}>{deliveryWords[status]}</span>
         {webhook === undefined && destination === undefined ? null : (
           <Button
             class="small"

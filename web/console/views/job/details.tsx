@@ -1,11 +1,10 @@
 /** What a job was made of and how, and beginning another one like it. */
 import type { InputFile, Job, Track } from 'soundpost-contract/job';
 import { Button, Facts } from '../../ui.tsx';
-import { destinationWord, outputsOf, size, time } from '../../words.ts';
+import { destinationWord, languageWord, outputsOf, size, time, trackWord } from '../../words.ts';
 import { startFrom } from '../new/start-from.ts';
 import { CopyNote, useCopy } from './copy.tsx';
 import { curlOf } from './curl.ts';
-import { channelWord } from './result.tsx';
 
 export function Details({ job }: { readonly job: Job }) {
   const { copied, copy } = useCopy();
@@ -52,7 +51,7 @@ function factsOf(job: Job): [string, string | undefined][] {
   return [
     ['Source', source.url ?? inputFile?.name ?? source.file],
     ['Source file', inputFile === null ? undefined : fileWord(inputFile)],
-    ['Audio tracks', inputFile?.tracks.map((track) => trackWord(track, inputFile.tracks)).join('; ')],
+    ['Audio tracks', inputFile?.tracks.map((track) => numbered(track, inputFile.tracks)).join('; ')],
     ['Part', output && partWord(output)],
     ['Quality', output !== undefined && 'quality' in output ? output.quality : undefined],
     ['Track', output?.track === undefined ? undefined : String(output.track)],
@@ -80,12 +79,10 @@ function partWord({
 }
 
 /** Of several that are marked as default the first is taken. */
-function trackWord(track: Track, tracks: readonly Track[]): string {
-  const { index, codec, language, channels, decodable, encrypted } = track;
+function numbered(track: Track, tracks: readonly Track[]): string {
   const isMain = track === (tracks.find((one) => one.default) ?? tracks[0]);
-  const fault = encrypted ? 'encrypted' : decodable ? null : 'not supported';
-  const words = [language, codec, channelWord(channels).toLowerCase(), isMain ? 'the main one' : null, fault];
-  return `${index}: ${words.filter(Boolean).join(', ')}`;
+  const words = [languageWord(track.language), trackWord(track), isMain ? 'the main one' : ''];
+  return `${track.index}: ${words.filter(Boolean).join(', ')}`;
 }
 
 /** Of each file that has one; of the job until there are files. */

@@ -16,7 +16,7 @@ export function Failure({ job, error: { code, message, details } }: FailureProps
   const { remedy, mayRetry } = remedyFor(job);
   return (
     <section id="job-failed" class="card failed" aria-labelledby="failed-title">
-      <h2 id="failed-title">{code === 'JOB_CANCELLED' ? 'Cancelled' : 'This did not work'}</h2>
+      <h2 id="failed-title">{code === 'JOB_CANCELLED' ? 'Cancelled' : 'Job failed'}</h2>
       {/* Without its code: what helps stands below, by its cause. */}
       <p id="failed-text">{sentence({ message, details })}</p>
       <p id="failed-remedy" class="soft">
@@ -33,7 +33,7 @@ export function Failure({ job, error: { code, message, details } }: FailureProps
             busy={busy}
             onClick={() => void run(async () => goTo(`#/jobs/${await retry(job.jobId)}`))}
           >
-            Try again
+            Retry
           </Button>
         ) : null}
       </div>

@@ -6,7 +6,7 @@ import { erase } from '../../job-actions.ts';
 import { goTo } from '../../route.ts';
 import { reachable } from '../../session.ts';
 import { Button, confirmed, Facts, Fault, Icon, useWork } from '../../ui.tsx';
-import { nameOf, type Output, outputsOf, size, time, until } from '../../words.ts';
+import { channelWord, nameOf, type Output, outputsOf, size, time, until } from '../../words.ts';
 import { CopyNote, useCopy } from './copy.tsx';
 import { Player } from './player.tsx';
 import { openSound } from './sound.ts';
@@ -93,12 +93,9 @@ function factsOf(file: OutputFile): [string, string | undefined][] {
     ['Bitrate', bitrate.replace('k', ' kbit/s')],
     ['Sound', `${channelWord(channels)} · ${sampleRate / 1000} kHz`],
     ['Loudness', levelled],
-    ['Made by', copied ? 'copying the sound as it was' : 'encoding'],
+    ['Audio', copied ? 'Copied as it was' : 'Encoded'],
   ];
 }
-
-export const channelWord = (channels: number): string =>
-  ({ 1: 'Mono', 2: 'Stereo' })[channels] ?? `${channels} channels`;
 
 function OtherFile({ file: { url, filename, size: bytes } }: { readonly file: AnyOutputFile }) {
   return (

@@ -20,7 +20,10 @@ import {
 export function Send({ job }: { readonly job: Job }) {
   const { voiceMessage, jobId } = job;
   const known = useSenders();
-  const [last] = recentRecipients();
+  // What was sent once is most likely sent to the same person again.
+  const asked = job.options.voiceMessage;
+  const [recent] = recentRecipients();
+  const last = asked === undefined ? recent : { instance: asked.instance, name: asked.number };
   const [chosen, setChosen] = useState<string>();
   const [typed, setTyped] = useState(last?.name ?? '');
   const instance = chosen ?? usualOf(known.senders, last?.instance);

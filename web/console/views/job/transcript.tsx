@@ -1,9 +1,12 @@
 /** What is said, beside the player: the line of the moment is marked, and a click on a line plays from there. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { Fragment } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { AnyOutputFile, Job, OutputFile, TranscriptFile } from 'soundpost-contract/job';
 import type { TranscriptState } from 'soundpost-contract/transcripts';
 import { reachable } from '../../session.ts';
+import { Button } from '../../ui.tsx';
 import { outputsOf, time } from '../../words.ts';
+import { CopyNote, useCopy } from './copy.tsx';
 import type { Sound } from './sound.ts';
 
 /** On the player's clock, in seconds. */
@@ -54,11 +57,11 @@ const isTimed = (file: AnyOutputFile): file is TranscriptFile =>
   file.format === 'transcript' && file.subtitles !== 'txt';
 
 function statusOf({ status, error }: TranscriptState, text: TranscriptFile | undefined): string {
-  if (status === 'pending') return 'It follows when it is there.';
+  if (status === 'pending') return 'Transcribing…';
   if (status === 'failed') {
-    return `It could not be made: ${error?.details ?? error?.message ?? 'nobody knows why'}.`;
+    return `The transcript failed: ${error?.details ?? error?.message ?? 'no reason was given'}.`;
   }
-  return text === undefined ? 'It is among the files below.' : '';
+  return text === undefined ? 'The transcript is among the files below.' : '';
 }
 
 function useLines(file: TranscriptFile | undefined, offset: number) {
@@ -73,7 +76,8 @@ function useLines(file: TranscriptFile | undefined, offset: number) {
     loadLines(reachable(url), file?.subtitles === 'json', ending.signal).then(
       (found) => setLines(found.map((line) => moved(line, offset))),
       () => {
-        if (!ending.signal.aborted) setFault('It cannot be shown here; it is among the files below.');
+        if (!ending.signal.aborted)
+          setFault('The transcript cannot be shown here; it is among the files below.');
       },
     );
     return () => ending.abort();
@@ -102,41 +106,155 @@ interface LinesProps {
 function Lines({ lines, isLoading, sound }: LinesProps) {
   const list = useRef<HTMLOListElement>(null);
   const [current, setCurrent] = useState(-1);
+  const [wanted, setWanted] = useState('');
+  const [hit, setHit] = useState(0);
+  const hits = useMemo(() => hitsIn(lines, wanted), [lines, wanted]);
+  const found = hits[hit];
+  useEffect(() => scrollWithin(list.current, found?.line ?? -1), [found]);
   useEffect(() => sound.listen({ onPosition: (at) => setCurrent(lineAt(lines, at)) }), [sound, lines]);
-  useEffect(() => {
-    const item = list.current?.children[current];
-    if (list.current !== null && item instanceof HTMLElement) {
-      // Within the list alone: the page stays where it is.
-      const { offsetTop, offsetHeight } = item;
-      list.current.scrollTop =
-        offsetTop - list.current.offsetTop - (list.current.clientHeight - offsetHeight) / 2;
-    }
-  }, [current]);
+  useEffect(() => scrollWithin(list.current, current), [current]);
   return (
-    <ol
-      id="transcript-lines"
-      class="transcript-lines"
-      aria-labelledby="transcript-title"
-      aria-busy={isLoading}
-      ref={list}
-    >
-      {lines.map(({ start, text }, index) => (
-        <li key={index} aria-current={index === current ? 'true' : undefined}>
-          <button
-            type="button"
-            class="transcript-line"
-            onClick={() => {
-              sound.seek(start);
-              sound.play();
-            }}
-          >
-            <span class="transcript-time">{time(Math.floor(start))}</span>
-            <span>{text}</span>
-          </button>
-        </li>
-      ))}
-    </ol>
+    <>
+      {lines.length === 0 ? null : (
+        <Finder
+          lines={lines}
+          wanted={wanted}
+          onWanted={(text) => {
+            setWanted(text);
+            setHit(0);
+          }}
+          hit={hit}
+          count={hits.length}
+          onNext={() => setHit(hits.length === 0 ? 0 : (hit + 1) % hits.length)}
+        />
+      )}
+      <ol
+        id="transcript-lines"
+        class="transcript-lines"
+        aria-labelledby="transcript-title"
+        aria-busy={isLoading}
+        ref={list}
+      >
+        {lines.map(({ start, text }, index) => (
+          <li key={index} aria-current={index === current ? 'true' : undefined}>
+            <button
+              type="button"
+              class="transcript-line"
+              onClick={() => {
+                sound.seek(start);
+                sound.play();
+              }}
+            >
+              <span class="transcript-time">{time(Math.floor(start))}</span>
+              <span>
+                <Marked text={text} wanted={wanted} at={found?.line === index ? found.at : undefined} />
+              </span>
+            </button>
+          </li>
+        ))}
+      </ol>
+    </>
   );
+}
+
+interface FinderProps {
+  readonly lines: readonly Line[];
+  readonly wanted: string;
+  readonly onWanted: (text: string) => void;
+  /** Which of them is shown, from 0. */
+  readonly hit: number;
+  readonly count: number;
+  readonly onNext: () => void;
+}
+
+function Finder({ lines, wanted, onWanted, hit, count, onNext }: FinderProps) {
+  const { copied, copy } = useCopy();
+  return (
+    <>
+      <search class="transcript-bar" aria-label="Transcript">
+        <input
+          id="transcript-search"
+          type="search"
+          aria-label="Find in the transcript"
+          placeholder="Find a word"
+          autocomplete="off"
+          value={wanted}
+          onInput={({ currentTarget }) => onWanted(currentTarget.value)}
+          onKeyDown={({ key }) => {
+            if (key === 'Enter') onNext();
+          }}
+        />
+        <span id="transcript-hits" class="soft" role="status">
+          {wanted === '' ? '' : count === 0 ? 'Not found' : `${hit + 1} of ${count}`}
+        </span>
+        <Button id="transcript-next" class="small" disabled={count < 2} onClick={onNext}>
+          Next
+        </Button>
+        <Button
+          id="transcript-copy"
+          class="small"
+          icon="copy"
+          onClick={() =>
+            void copy(lines.map(({ text }) => text.trim()).join('\n'), 'The text is copied, one line each.')
+          }
+        >
+          Copy text
+        </Button>
+      </search>
+      <CopyNote copied={copied} id="transcript-copied" />
+    </>
+  );
+}
+
+interface Hit {
+  readonly line: number;
+  /** Where it begins in the text of the line. */
+  readonly at: number;
+}
+
+function hitsIn(lines: readonly Line[], wanted: string): Hit[] {
+  if (wanted === '') return [];
+  return lines.flatMap(({ text }, line) => placesIn(text, wanted).map((at) => ({ line, at })));
+}
+
+function placesIn(text: string, wanted: string): number[] {
+  const places: number[] = [];
+  const [all, one] = [text.toLowerCase(), wanted.toLowerCase()];
+  for (let at = all.indexOf(one); at >= 0; at = all.indexOf(one, at + one.length)) places.push(at);
+  return places;
+}
+
+/** @param at the place that is shown, where it is one of this text */
+function Marked({
+  text,
+  wanted,
+  at,
+}: {
+  readonly text: string;
+  readonly wanted: string;
+  readonly at: number | undefined;
+}) {
+  if (wanted === '') return <>{text}</>;
+  const places = placesIn(text, wanted);
+  return (
+    <>
+      {places.map((place, index) => (
+        <Fragment key={place}>
+          {text.slice(index === 0 ? 0 : (places[index - 1] ?? 0) + wanted.length, place)}
+          <mark class={place === at ? 'shown' : ''}>{text.slice(place, place + wanted.length)}</mark>
+        </Fragment>
+      ))}
+      {text.slice((places.at(-1) ?? -wanted.length) + wanted.length)}
+    </>
+  );
+}
+
+/** The page stays where it is. */
+function scrollWithin(list: HTMLElement | null, index: number): void {
+  const item = list?.children[index];
+  if (list === null || !(item instanceof HTMLElement)) return;
+  const { offsetTop, offsetHeight } = item;
+  list.scrollTop = offsetTop - list.offsetTop - (list.clientHeight - offsetHeight) / 2;
 }
 
 /** −1 where nobody speaks. */

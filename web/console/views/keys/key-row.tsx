@@ -2,7 +2,7 @@
 import type { KeyState, KeyWithSecret } from 'soundpost-contract/api-keys';
 import { shortTime } from '../../../shared/time.ts';
 import { announce } from '../../announcements.ts';
-import { api } from '../../session.ts';
+import { api, signOut } from '../../session.ts';
 import { Button, confirmed, Facts, Fault, useWork } from '../../ui.tsx';
 import type { ShownStatus } from '../../words.ts';
 
@@ -79,7 +79,8 @@ function Actions({ apiKey: { id, name }, isOwn, onRotated, onRevoked }: RowProps
     await run(async () => {
       await api().keys.revoke(id);
       announce(`${name} is revoked`);
-      onRevoked();
+      if (isOwn) await signOut();
+      else onRevoked();
     });
   }
 

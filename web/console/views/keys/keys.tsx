@@ -2,13 +2,14 @@
 import { useEffect, useState } from 'preact/hooks';
 import { SoundpostError } from 'soundpost-client/error';
 import { type KeyState, type KeyWithSecret, scopes } from 'soundpost-contract/api-keys';
+import { changeQuery } from '../../route.ts';
 import { ShownOnce } from '../../secret-value.tsx';
-import { api, isAborted, keyHeaders, sentence, signIn } from '../../session.ts';
+import { api, isAborted, keyId, sentence } from '../../session.ts';
 import { Button, Fault, focusNext, ViewHead } from '../../ui.tsx';
 import { KeyRow } from './key-row.tsx';
 import { NewKeyForm } from './new-key.tsx';
 
-export function Keys() {
+export function Keys({ query }: { readonly query: URLSearchParams }) {
   const { keys, fault, isForbidden, refresh } = useKeys();
   return (
     <section id="view-keys" class="view" aria-labelledby="keys-title">
@@ -17,7 +18,7 @@ export function Keys() {
       </ViewHead>
       <Fault text={fault} id="keys-error" />
       {isForbidden ? <NoAdmin /> : null}
-      {keys === undefined ? null : <KeyList keys={keys} onChange={refresh} />}
+      {keys === undefined ? null : <KeyList keys={keys} query={query} onChange={refresh} />}
     </section>
   );
 }
@@ -70,19 +71,22 @@ function NoAdmin() {
   );
 }
 
-/** The id in the key of this tab. */
-const ownId = (): string => keyHeaders()['X-API-Key']?.split('_')[1] ?? '';
-
 interface Shown {
   readonly key: KeyWithSecret;
   readonly isRotated: boolean;
 }
 
-function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; readonly onChange: () => void }) {
+interface KeyListProps {
+  readonly keys: readonly KeyState[];
+  readonly query: URLSearchParams;
+  readonly onChange: () => void;
+}
+
+function KeyList({ keys, query, onChange }: KeyListProps) {
   const [isMaking, setMaking] = useState(false);
   const [shown, setShown] = useState<Shown>();
-  const [showsRevoked, setShowsRevoked] = useState(false);
-  const own = keys.find(({ id }) => id === ownId());
+  const showsRevoked = query.has('revoked');
+  const own = keys.find(({ id }) => id === keyId());
   const good = keys.filter(({ status }) => status !== 'revoked');
   const revoked = keys.filter(({ status }) => status === 'revoked');
 
@@ -93,8 +97,6 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
   }
 
   function rotated(key: KeyWithSecret): void {
-    // Else this tab would be signed out when the old secret ends.
-    signIn(key.key);
     setShown({ key, isRotated: true });
     onChange();
   }
@@ -146,7 +148,7 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
           onKept={kept}
         >
           Copy the key now: it is not shown again.
-          {shown.isRotated ? ' The old one works 24 hours more. This tab uses the new one already.' : ''}
+          {shown.isRotated ? ' The old one works 24 hours more. You stay signed in.' : ''}
         </ShownOnce>
       )}
       <ul id="keys" class="rows" aria-label="Keys">
@@ -156,7 +158,7 @@ function KeyList({ keys, onChange }: { readonly keys: readonly KeyState[]; reado
         <Button
           class="small head-action"
           aria-expanded={showsRevoked}
-          onClick={() => setShowsRevoked(!showsRevoked)}
+          onClick={() => changeQuery({ revoked: showsRevoked ? '' : 'shown' })}
         >
           {showsRevoked ? 'Hide' : 'Show'} {revoked.length} revoked
         </Button>

@@ -19,6 +19,7 @@ import {
 } from './sources.ts';
 import { useStore } from './store.ts';
 import { submitAddress, submitAll, submitOne } from './submit.ts';
+import { Tracks } from './tracks.tsx';
 import { chosenPart, Trim } from './trim.tsx';
 
 const WAITING = 'The job starts when the upload is complete.';
@@ -105,6 +106,9 @@ function NewForm({ isShown, isOver }: { readonly isShown: boolean; readonly isOv
       <section class="card source" aria-labelledby="source-title">
         <h2 id="source-title">{titleOf(list)}</h2>
         <SourceCard isOver={isOver} />
+        {isForOne && (only ?? typed.trim()) !== '' ? (
+          <Tracks of={only === undefined ? typed.trim() : String(only.id)} />
+        ) : null}
         {isForOne ? <Trim file={only?.upload === undefined ? undefined : only.file} /> : null}
       </section>
       <section class="card choices" aria-labelledby="choices-title">

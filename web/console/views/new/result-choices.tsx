@@ -1,7 +1,9 @@
 /** The fields of what is to be made: format, quality, loudness, and what few need. */
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
 import { formats, qualities } from 'soundpost-contract/formats';
 import { hasTranscriber } from '../../session.ts';
-import { Field } from '../../ui.tsx';
+import { Field, focusNext } from '../../ui.tsx';
 import { type Choices, choices, choose, type FormatName } from './choices.ts';
 import { useStore } from './store.ts';
 
@@ -23,7 +25,6 @@ const qualityWords = { low: 'Low', medium: 'Medium', high: 'High', extreme: 'Ext
 /** @param isForOne of several sources none has a file name or a destination: they would all have the same */
 export function ResultChoices({ isForOne }: { readonly isForOne: boolean }) {
   const chosen = useStore(choices);
-  const { normalize } = chosen;
   return (
     <>
       <fieldset>
@@ -46,32 +47,7 @@ export function ResultChoices({ isForOne }: { readonly isForOne: boolean }) {
         </div>
       </fieldset>
       <Quality chosen={chosen} />
-      <div class="switch-row">
-        <label class="switch">
-          <input
-            id="normalize"
-            type="checkbox"
-            checked={normalize}
-            onChange={({ currentTarget }) => choose({ normalize: currentTarget.checked })}
-          />
-          <span class="switch-track" aria-hidden="true" />
-          <span>Even out the loudness</span>
-        </label>
-        <div class="field inline-field">
-          <label for="loudness">Target</label>
-          <input
-            id="loudness"
-            type="number"
-            min="-36"
-            max="-6"
-            step="0.5"
-            disabled={!normalize}
-            value={chosen.loudness}
-            onInput={({ currentTarget }) => choose({ loudness: currentTarget.value })}
-          />
-          <span class="soft">LUFS</span>
-        </div>
-      </div>
+      <Loudness chosen={chosen} />
       <details id="more" class="more">
         <summary>More choices</summary>
         <div class="more-body">
@@ -79,6 +55,86 @@ export function ResultChoices({ isForOne }: { readonly isForOne: boolean }) {
         </div>
       </details>
     </>
+  );
+}
+
+/** LUFS of EBU R128 and of what is common for streams and podcasts. */
+const loudnesses = new Map([
+  ['', 'As it is'],
+  ['-14', '−14'],
+  ['-16', '−16'],
+  ['-19', '−19'],
+  ['-23', '−23'],
+]);
+const channels = new Map([
+  ['', 'All'],
+  ['left', 'Left'],
+  ['right', 'Right'],
+]);
+
+function Loudness({ chosen: { normalize, loudness } }: { readonly chosen: Choices }) {
+  return (
+    <Pills
+      legend="Loudness, LUFS"
+      name="loudness"
+      options={loudnesses}
+      value={normalize ? loudness : ''}
+      onValue={(value) => choose({ normalize: value !== '', ...(value === '' ? {} : { loudness: value }) })}
+      onOther={() => choose({ normalize: true })}
+      other={(attributes) => (
+        <input
+          {...attributes}
+          type="number"
+          min="-36"
+          max="-6"
+          step="0.5"
+          value={loudness}
+          onInput={({ currentTarget }) => choose({ normalize: true, loudness: currentTarget.value })}
+        />
+      )}
+    />
+  );
+}
+
+interface PillsProps {
+  readonly legend: string;
+  readonly name: string;
+  /** Words by value; a value that is none of them is shown as another one. */
+  readonly options: ReadonlyMap<string, string>;
+  readonly value: string;
+  readonly onValue: (value: string) => void;
+  /** Another one is about to be typed. */
+  readonly onOther?: () => void;
+  /** The field for any other value. */
+  readonly other: (attributes: { readonly id: string; readonly 'aria-label': string }) => ComponentChildren;
+}
+
+/** One of a few by one press, or another one that is typed. */
+function Pills({ legend, name, options, value, onValue, onOther, other }: PillsProps) {
+  const [isOther, setOther] = useState(false);
+  const shown = isOther || !options.has(value) ? undefined : value;
+  const pill = (word: string, isChecked: boolean, choosePill: () => void) => (
+    <label key={word} class="format pill">
+      <input type="radio" name={name} class="visually-hidden" checked={isChecked} onChange={choosePill} />
+      {word}
+    </label>
+  );
+  return (
+    <fieldset class="pills" id={`${name}-pills`}>
+      <legend>{legend}</legend>
+      {[...options].map(([one, word]) =>
+        pill(word, shown === one, () => {
+          setOther(false);
+          onValue(one);
+        }),
+      )}
+      {pill('Other', shown === undefined, () => {
+        setOther(true);
+        onOther?.();
+        focusNext(name);
+      })}
+      {shown === undefined ? other({ id: name, 'aria-label': `${legend}, other` }) : null}
+    </fieldset>
   );
 }
 
@@ -92,7 +148,7 @@ function Quality({ chosen: { format, quality: value } }: { readonly chosen: Choi
           value={value}
           onChange={({ currentTarget }) => choose({ quality: currentTarget.value })}
         >
-          <option value="">Best without needless loss</option>
+          <option value="">Automatic (copied where possible)</option>
           {qualities.map((name) => (
             <option key={name} value={name}>
               {quality === 'lossless'
@@ -114,11 +170,16 @@ function MoreChoices({ chosen, isForOne }: { readonly chosen: Choices; readonly 
           <input {...attributes} {...bound(chosen, 'track')} autocomplete="off" placeholder="the main one" />
         )}
       </Field>
-      <Field label="Channel" id="channel" hint="One channel alone, as mono: left, right, or a number from 0.">
-        {(attributes) => (
-          <input {...attributes} {...bound(chosen, 'channel')} autocomplete="off" placeholder="all" />
+      <Pills
+        legend="Channel"
+        name="channel"
+        options={channels}
+        value={chosen.channel}
+        onValue={(channel) => choose({ channel })}
+        other={(attributes) => (
+          <input {...attributes} {...bound(chosen, 'channel')} inputMode="numeric" placeholder="from 0" />
         )}
-      </Field>
+      />
       <Field label="Also as" id="also">
         {(attributes) => (
           <select
@@ -172,7 +233,7 @@ function MoreChoices({ chosen, isForOne }: { readonly chosen: Choices; readonly 
           Each result is named after its source. One source alone can also have a destination.
         </p>
       )}
-      <Field label="Webhook" id="webhook" hint="Is told when the job has ended.">
+      <Field label="Webhook" id="webhook" hint="We POST here when the job finishes.">
         {(attributes) => (
           <input
             {...attributes}

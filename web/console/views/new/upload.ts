@@ -3,7 +3,7 @@
  * same file is chosen again after the page was reloaded.
  */
 import type { DetailedError, HttpResponse, HttpStack, Upload as TusUpload } from 'tus-js-client';
-import { keyHeaders, reachable, sentence } from '../../session.ts';
+import { keyId, reachable, sentence, sessionHeaders, signedInAgain } from '../../session.ts';
 import { takeTurn } from './turns.ts';
 
 /** Pauses between tries, ms; then somebody has to press a button. */
@@ -111,7 +111,7 @@ export function startUpload(file: File, onState: (state: UploadState) => void): 
     const opened = new Tus(file, {
       endpoint: reachable('/v1/uploads'),
       httpStack: nearStack(new DefaultHttpStack({})),
-      headers: keyHeaders(),
+      headers: sessionHeaders(),
       metadata: { filename: file.name, filetype: file.type },
       retryDelays: RETRIES,
       fingerprint: async () => fingerprintOf(file),
@@ -124,6 +124,11 @@ export function startUpload(file: File, onState: (state: UploadState) => void): 
       onProgress: progressed,
       onError: (error) => {
         const { originalResponse = null } = error as Partial<DetailedError>;
+        if (originalResponse?.getStatus() === 401) {
+          stop({ phase: 'waiting' });
+          void signedInAgain(faultOf(originalResponse)).then(() => state.phase === 'waiting' && resume());
+          return;
+        }
         stop({ phase: isRefusal(originalResponse) ? 'refused' : 'failed', fault: faultOf(originalResponse) });
       },
       onSuccess: () => {
@@ -181,8 +186,7 @@ const nearStack = (stack: HttpStack): HttpStack => ({
 
 /** The key is in it by its id alone: another key has other uploads. */
 function fingerprintOf({ name, size, lastModified }: File): string {
-  const [, keyId = ''] = (keyHeaders()['X-API-Key'] ?? '').split('_');
-  return `soundpost-${keyId}-${size}-${lastModified}-${name}`;
+  return `soundpost-${keyId()}-${size}-${lastModified}-${name}`;
 }
 
 /** Not what the request is to blame for, but for a lock that the broken try still holds, and a full minute. */

@@ -1,22 +1,35 @@
 /** Trying a receiver: one signed notification, and what it answered. */
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { api } from '../../session.ts';
-import { Button, Fault, Field, useWork } from '../../ui.tsx';
+import { Button, Fault, Field, focusNext, useWork } from '../../ui.tsx';
 
 export function Receiver() {
   const [url, setUrl] = useState('');
   const [result, setResult] = useState('');
   const { busy, fault, run } = useWork();
 
+  useEffect(() => {
+    // As the addresses of sources are: anywhere on the page.
+    function paste(event: ClipboardEvent): void {
+      const text = event.clipboardData?.getData('text/plain').trim() ?? '';
+      if (event.target instanceof HTMLInputElement || !/^https?:\/\/\S+$/.test(text)) return;
+      event.preventDefault();
+      setUrl(text);
+      focusNext('test-url');
+    }
+    addEventListener('paste', paste);
+    return () => removeEventListener('paste', paste);
+  }, []);
+
   async function test(): Promise<void> {
     setResult('');
     const { status, latencyMs } = await api().testWebhook(url.trim());
-    setResult(`The receiver answered ${status} after ${latencyMs} ms.`);
+    setResult(`It answered HTTP ${status} after ${latencyMs} ms.`);
   }
 
   return (
     <section class="card" aria-labelledby="test-title">
-      <h2 id="test-title">Try a receiver</h2>
+      <h2 id="test-title">Test an endpoint</h2>
       <form
         id="test-form"
         class="one-line"
@@ -25,7 +38,11 @@ export function Receiver() {
           void run(test);
         }}
       >
-        <Field label="Address" id="test-url">
+        <Field
+          label="Address"
+          id="test-url"
+          hint="Gets one signed test. You can also paste it anywhere on this page."
+        >
           {(attributes) => (
             <input
               {...attributes}

@@ -1,24 +1,27 @@
 /** The secret that the key's webhooks are signed with: fetched when somebody wants it. */
 import { useState } from 'preact/hooks';
+import type { WebhookSecret as Told } from 'soundpost-contract/answers';
+import type { z } from 'zod';
+import { shortTime } from '../../../shared/time.ts';
 import { SecretValue } from '../../secret-value.tsx';
 import { api } from '../../session.ts';
 import { Button, confirmed, Fault, useWork } from '../../ui.tsx';
 
 export function WebhookSecret() {
-  const [secret, setSecret] = useState<string>();
-  const [note, setNote] = useState('');
+  const [told, setTold] = useState<z.infer<typeof Told>>();
+  const [isNew, setNew] = useState(false);
   const { busy, fault, run } = useWork();
 
   async function rotate(): Promise<void> {
     const sure = await confirmed({
       title: 'Replace the webhook secret?',
-      text: 'For 24 hours every webhook is signed with the old secret, too. Until then all receivers have to know the new one.',
+      text: 'Webhooks carry a signature by the old secret for 24 hours more. Give the new one to all receivers within that time.',
       yes: 'Replace it',
     });
     if (!sure) return;
     await run(async () => {
-      setSecret((await api().rotateWebhookSecret()).secret);
-      setNote('This is the new secret. The old one signs for 24 hours more.');
+      setTold(await api().rotateWebhookSecret());
+      setNew(true);
     });
   }
 
@@ -26,23 +29,24 @@ export function WebhookSecret() {
     <section class="card" aria-labelledby="secret-title">
       <h2 id="secret-title">Secret</h2>
       <p class="soft">Receivers check with it that a webhook comes from here (Standard Webhooks).</p>
-      {secret === undefined ? null : (
-        <SecretValue key={secret} label="Webhook secret" value={secret} isShown />
+      {told === undefined ? null : (
+        <SecretValue key={told.secret} label="Webhook secret" value={told.secret} isShown />
       )}
-      <p class="note" role="status" hidden={note === ''}>
-        {note}
+      <p id="secret-note" class="note" role="status" hidden={!isNew && !told?.replacedUntil}>
+        {isNew ? 'This is the new secret. ' : ''}
+        {told?.replacedUntil ? `The old one counts until ${shortTime(told.replacedUntil)}.` : ''}
       </p>
       <div class="actions">
-        {secret === undefined ? (
+        {told === undefined ? (
           <Button
             class="small"
             busy={busy}
-            onClick={() => void run(async () => setSecret((await api().webhookSecret()).secret))}
+            onClick={() => void run(async () => setTold(await api().webhookSecret()))}
           >
             Show the secret
           </Button>
         ) : (
-          <Button class="small" onClick={() => setSecret(undefined)}>
+          <Button class="small" onClick={() => setTold(undefined)}>
             Hide the secret
           </Button>
         )}

@@ -1,25 +1,29 @@
-/** What was sent when jobs ended, of all jobs that name a webhook; trying a receiver, the secret, and sending again what failed. */
-import { useState } from 'preact/hooks';
+/** Where webhooks go: all endpoints, or one with what was sent to it. Which one stands in the address. */
 import { ViewHead } from '../../ui.tsx';
-import { JobsDeliveries } from './jobs-deliveries.tsx';
+import { EndpointDetails } from './endpoint.tsx';
+import { Endpoints } from './endpoints.tsx';
 import { Receiver } from './receiver.tsx';
 import { Resend } from './resend.tsx';
 import { WebhookSecret } from './webhook-secret.tsx';
 
-export function Webhooks() {
-  /** Asks for the list anew. */
-  const [turn, setTurn] = useState(0);
+export function Webhooks({ query }: { readonly query: URLSearchParams }) {
+  const endpoint = query.get('endpoint');
   return (
     <section id="view-webhooks" class="view" aria-labelledby="webhooks-title">
       <ViewHead id="webhooks" title="Webhooks">
-        <p class="soft">What was sent when jobs ended, and to try a receiver. The list updates itself.</p>
+        <p class="soft">Inspect endpoints and deliveries, resend failures, test an endpoint.</p>
       </ViewHead>
-      <div class="cards">
-        <Receiver />
-        <Resend onResent={() => setTurn(turn + 1)} />
-        <WebhookSecret />
-      </div>
-      <JobsDeliveries key={turn} />
+      {endpoint === null ? (
+        <Endpoints query={query}>
+          <div class="cards">
+            <Receiver />
+            <WebhookSecret />
+            <Resend />
+          </div>
+        </Endpoints>
+      ) : (
+        <EndpointDetails endpoint={endpoint} query={query} />
+      )}
     </section>
   );
 }
