@@ -235,8 +235,8 @@ describe('a job that takes its time', () => {
     await row.getByRole('button', { name: /^Cancel/ }).click();
     await row.getByText('Cancelled').waitFor();
     await page.getByRole('button', { name: 'Completed', exact: true }).click();
-    await until('only completed jobs are left', async () => (await row.count()) === 0);
-    expect(await page.locator('.row').count()).toBe(2);
+    await until('only completed jobs are left', async () => (await page.locator('.row').count()) === 2);
+    expect(await row.count()).toBe(0);
     await page.getByLabel('Search by name, address, host or id').fill('no such job');
     await page.getByText('No matching jobs').waitFor();
     await page.getByLabel('Search by name, address, host or id').fill('');

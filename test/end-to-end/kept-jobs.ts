@@ -98,7 +98,10 @@ export async function keepJobs(service: TestService, { key, first = 0, hooks = [
           : { failedReason: JSON.stringify(details) }),
       });
       writing.zadd(ownKey('jobs', tenant), atMs, jobId);
-      writing.zadd(`${QUEUE}:${failure === undefined ? 'completed' : 'failed'}`, atMs, jobId);
+      const state = failure === undefined ? 'completed' : 'failed';
+      writing.zadd(`${QUEUE}:${state}`, atMs, jobId);
+      // Who files what has ended looks no further back than the last end of another job.
+      writing.zadd(ownKey(state, tenant), atMs, jobId);
     }
     await writing.exec();
   }
