@@ -16,7 +16,7 @@ export const KEPT = 2000;
 export const FAILED_YESTERDAY = 60;
 export const OF_ONE_HOST = 40;
 /** The newest, all completed. */
-export const TODAY = 60;
+const TODAY = 60;
 const EACH_DAY = 360;
 const QUEUE = '{soundpost}:extract';
 const MINUTE_MS = 60_000;
