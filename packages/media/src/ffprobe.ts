@@ -35,6 +35,7 @@ const FfprobeStream = z.object({
   bits_per_raw_sample: decimal,
   start_time: decimal,
   duration: decimal,
+  duration_ts: z.number().optional(),
   has_b_frames: z.int().optional(),
   width: z.int().optional(),
   height: z.int().optional(),
@@ -60,7 +61,7 @@ export type FfprobeAnswer = z.infer<typeof FfprobeAnswer>;
 
 const SHOWN_ENTRIES = [
   'format=start_time,duration:format_tags',
-  'stream=index,id,codec_type,codec_name,codec_tag_string,codec_tag,profile,sample_fmt,sample_rate,channels,channel_layout,bit_rate,bits_per_sample,bits_per_raw_sample,start_time,duration,has_b_frames,width,height',
+  'stream=index,id,codec_type,codec_name,codec_tag_string,codec_tag,profile,sample_fmt,sample_rate,channels,channel_layout,bit_rate,bits_per_sample,bits_per_raw_sample,start_time,duration,duration_ts,has_b_frames,width,height',
   'stream_disposition=default,attached_pic:stream_tags:stream_side_data=side_data_type',
   'chapter=start_time,end_time:chapter_tags=title:library_version=name,major',
 ].join(':');
@@ -195,12 +196,23 @@ const CROWDED =
 /** A title is a stranger's, and so is how many there are. */
 export function readAnswer(stdout: string): FfprobeAnswer {
   try {
-    return FfprobeAnswer.parse(parseJson(stdout));
+    return withoutUnknown(FfprobeAnswer.parse(parseJson(stdout)));
   } catch (error) {
     if (!(error instanceof OddJson)) throw error;
     const details = 'the file has more tags and chapters than can be read: leave some out';
     throw new MediaFailure('INVALID_VIDEO', details, { cause: error });
   }
+}
+
+/** ISO/IEC 14496-12, 8.4.2.3: "not known", which ffmpeg 5.1 takes for a number. */
+const UNKNOWN_DURATION = 0xffff_ffff;
+
+function withoutUnknown(answer: FfprobeAnswer): FfprobeAnswer {
+  const isUnknown = ({ duration_ts }: FfprobeStream): boolean => duration_ts === UNKNOWN_DURATION;
+  if (!answer.streams.some(isUnknown)) return answer;
+  const streams = answer.streams.map((each) => (isUnknown(each) ? { ...each, duration: undefined } : each));
+  // It is that of the longest.
+  return { ...answer, streams, format: { ...answer.format, duration: undefined } };
 }
 
 async function withText(answer: FfprobeAnswer, demuxer: string): Promise<FfprobeAnswer> {

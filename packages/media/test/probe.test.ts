@@ -40,6 +40,27 @@ describe('a probe', () => {
     });
   });
 
+  it('takes a duration of all ones for unknown, as recorders of fragments write it', async () => {
+    const file = await cachedMedia('unknown.mp4', [
+      ...[
+        ...noise(48_000),
+        '-c:a',
+        'aac',
+        '-movflags',
+        'empty_moov+frag_keyframe',
+        '-frag_duration',
+        '500000',
+      ],
+    ]);
+    const bytes = await readFile(file);
+    // Of `mdhd`, version 0: after flags, creation, modification and timescale.
+    bytes.writeUInt32BE(0xffff_ffff, bytes.indexOf('mdhd') + 20);
+    const changed = folder.at('unknown.mp4');
+    await writeFile(changed, bytes);
+    const { durationSeconds } = await probing(changed);
+    expect(durationSeconds ?? 2).toBeCloseTo(2, 1);
+  });
+
   it('takes a file of sound and a cover for audio only', async () => {
     const cover = ['-f', 'lavfi', '-i', 'testsrc2=s=64x64:r=1:d=1', '-map', '0', '-map', '1'];
     const options = ['-c:v', 'mjpeg', '-frames:v', '1', '-disposition:v', 'attached_pic'];
