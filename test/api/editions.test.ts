@@ -28,7 +28,7 @@ const plain: Readonly<Record<string, RegExp>> = {
   'one number, time, id or word':
     /^sp:((virtual-time|written|lease-tokens|secret-fingerprint|replication-mark|mean-\w+-seconds)$|(rate|lease|lease-wanted|message-status):)|^gateway:(event-cursor|lease|lease-tokens|lease-wanted|seeded|loopback:counter|loopback:taken:.+|network-id:.+)$/,
   'numbers, times or ids by id':
-    /^sp:(ends|ends-of-day|flows|janitor)$|^sp:stream-requests|^gateway:(instance-names|instance-tokens|unread:.+)$/,
+    /^sp:(ends|ends-of-day|flows|janitor)$|^sp:(stream-requests|usage:)|^gateway:(instance-names|instance-tokens|unread:.+)$/,
   'an answer as it went out, in the form of the contract': /^(sp|gateway):idempotency:/,
   'sealed; the edition is inside': /^gateway:webhooks$/,
   'compared with the other mark, never read as a record': /^sp:mark$/,

@@ -32,6 +32,8 @@ export interface Subjects {
   readonly sourceUrl: string;
   readonly letGo: () => void;
   readonly hookUrl: string;
+  /** Of the service: its cookies are called by it. */
+  readonly port: string;
 }
 
 const TUS_BYTES = 5;
@@ -61,7 +63,7 @@ export async function routeRequests(subjects: Subjects): Promise<RouteRequest[]>
 }
 
 async function variantsOf(subjects: Subjects): Promise<Record<string, readonly Variant[]>> {
-  const { downloadUrl, sourceUrl, hookUrl, video } = subjects;
+  const { downloadUrl, sourceUrl, hookUrl, video, port } = subjects;
   const job = { source: { type: 'url', url: sourceUrl }, output: { format: 'mp3' } };
   const bytes = await readFile(video);
   const form = (request?: Json): FormData => {
@@ -111,6 +113,9 @@ async function variantsOf(subjects: Subjects): Promise<Record<string, readonly V
         headers: { 'soundpost-console': '1' },
       },
     ],
+    endSession: [
+      { headers: { 'soundpost-console': '1', cookie: `soundpost-session-${port}=${'x'.repeat(43)}` } },
+    ],
     listEndpointDeliveries: [{ path: `/v1/deliveries?endpoint=${encodeURIComponent(hookUrl)}` }],
     resendDeliveries: [{ json: { since: new Date().toISOString() } }],
     receiveGatewayEvent: [
@@ -150,5 +155,6 @@ export async function makeSubjects(service: TestService, video: string): Promise
     sourceUrl: source.url,
     letGo: source.letGo,
     hookUrl: service.outside.hook('walk').url,
+    port: new URL(service.url).port,
   };
 }
