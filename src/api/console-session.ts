@@ -66,7 +66,9 @@ export function demandConsole(request: Request, publicUrl: string): void {
   }
 }
 
-/** A proxy in front may speak TLS without our knowledge; no page of http may pass for one of https. */
+/**
+ * A proxy in front may speak TLS without our knowledge; no page of http may pass for one of https.
+ */
 function isOwn(origin: string, request: Request, publicUrl: string): boolean {
   const own = new URL(publicUrl);
   if (origin === own.origin) return true;

@@ -282,7 +282,7 @@ describe('script/bootstrap', () => {
   it('refuses an option that it does not know', async () => {
     const { code, output } = await machine.bootstrap('--tset');
     expect(output).toBe(
-      'bootstrap: unknown option --tset; usage: script/bootstrap [--test | --all | --ffmpeg | --containers]\n',
+      'bootstrap: unknown option --tset; usage: script/bootstrap [--test | --all | --ffmpeg | --cross | --containers]\n',
     );
     expect(code).toBe(1);
   });

@@ -5,10 +5,10 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 527,
-  lines: 76_200,
-  linesOfLargestPart: 15_730,
-  exportedTypeNames: 595,
+  files: 532,
+  lines: 77_200,
+  linesOfLargestPart: 15_750,
+  exportedTypeNames: 602,
   linesOfLongestFunction: 85,
   longCommentLines: 0,
   packages: 256,

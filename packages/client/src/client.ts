@@ -210,7 +210,10 @@ export interface SoundpostClient {
   resendDeliveries(since: string, options?: ResendOptions): Promise<z.infer<typeof Resent>>;
   /** The endpoints that webhooks were posted to, asked last first. */
   endpoints(options?: EndpointListOptions): Promise<z.infer<typeof EndpointList>>;
-  /** What was posted to one endpoint, newest first. @param endpoint a URL; its query does not count */
+  /**
+   * What was posted to one endpoint, newest first.
+   * @param endpoint a URL; its query does not count
+   */
   deliveriesTo(
     endpoint: string,
     options?: EndpointDeliveriesOptions,

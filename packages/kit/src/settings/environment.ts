@@ -388,7 +388,8 @@ const ALL = ['api', 'gateway', 'worker'] as const;
 
 /**
  * Variables that hold secrets, and the processes that read them: a worker reads files of strangers,
- * so the chart and docker-compose.yml give a process no other; REDIS_URL, which all read, may hold a password too.
+ * so the chart and docker-compose.yml give a process no other; REDIS_URL, which all read, may hold
+ * a password too.
  */
 export const secretReaders = {
   SECRET_KEY: ALL,
