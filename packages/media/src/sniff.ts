@@ -181,12 +181,25 @@ function apeTagBytes(bytes: Uint8Array, at: number): number {
   return 32 + Buffer.from(bytes.buffer, bytes.byteOffset + at + 12, 4).readUInt32LE();
 }
 
+/** Where the tags begin that a whole file ends with: ID3v1 behind APEv2, as players look for them. */
+function withoutLastTags(bytes: Uint8Array): number {
+  const end = bytes.length - (startsWith(bytes, bytes.length - ID3V1_BYTES, 'TAG') ? ID3V1_BYTES : 0);
+  if (!startsWith(bytes, end - 32, 'APETAGEX')) return end;
+  // A footer has the form of a header; its size counts itself, and not the header, if there is one.
+  const footer = Buffer.from(bytes.buffer, bytes.byteOffset + end - 32, 32);
+  const headerBytes = footer.readUInt32LE(20) >>> 31 === 1 ? 32 : 0;
+  return Math.max(0, end - headerBytes - footer.readUInt32LE(12));
+}
+
+const ID3V1_BYTES = 128;
+
 function sniffWindow(window: Uint8Array, isWhole: boolean): Container | undefined {
   if (isText(window)) return undefined;
   const magic = MAGICS.find(({ at, bytes }) => startsWith(window, at, bytes))?.container;
   const known = magic ?? sniffMatroska(window) ?? sniffIsoMedia(window);
   if (known !== undefined) return known;
-  const { demuxer } = searchFrames(window, isWhole);
+  const frames = isWhole ? window.subarray(0, withoutLastTags(window)) : window;
+  const { demuxer } = searchFrames(frames, isWhole);
   return FRAMED.find((framed) => framed.demuxer === demuxer);
 }
 

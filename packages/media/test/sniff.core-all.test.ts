@@ -44,6 +44,10 @@ function apeTag(sizeBytes: number): Buffer {
   return tag;
 }
 
+/** An item of eight bytes, and a footer without a header. */
+const apeFooter = Buffer.concat([Buffer.alloc(8, 0x11), apeTag(0)]);
+apeFooter.writeUInt32LE(40, 8 + 12);
+
 const flvTag = Buffer.concat([bytesOf('0800006400000000000000'), Buffer.alloc(100), bytesOf('0000006f')]);
 const packet = (sizeBytes: number) => frames('47 0100 10', sizeBytes);
 const mp3 = frames('fffb9064', 417);
@@ -104,8 +108,12 @@ describe.runIf(currentRun === 'core')(
       expect(await sniffed(Buffer.concat([...tags, bytes]))).toBe(name);
     });
 
-    it('a file that is one frame', async () => {
-      expect(await sniffed(mp3.subarray(0, 417))).toBe('mp3');
+    it.each([
+      ['alone', Buffer.alloc(0)],
+      ['before ID3v1', Buffer.from('TAG'.padEnd(128, '\0'))],
+      ['before APEv2 and ID3v1', Buffer.concat([apeFooter, Buffer.from('TAG'.padEnd(128, '\0'))])],
+    ])('a file that is one frame, %s', async (_, tags) => {
+      expect(await sniffed(Buffer.concat([mp3.subarray(0, 417), tags]))).toBe('mp3');
     });
 
     it('asks no more often than eight times for each byte, whatever is in the window', () => {
