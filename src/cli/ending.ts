@@ -2,6 +2,7 @@
 import { CommanderError } from 'commander';
 import { SoundpostError } from 'soundpost-client/error';
 import { type ErrorCode, errorCatalogue, jobFailureCodes, ServiceError } from 'soundpost-contract/errors';
+import { remedyOf } from 'soundpost-contract/remedies';
 import { ConfigurationError } from '../process/config.ts';
 import { printable } from './terminal-text.ts';
 
@@ -66,13 +67,19 @@ export function sentenceOf(error: unknown): string | undefined {
     const { code, details } = error;
     const message = error instanceof ServiceError ? error.message : plainMessage(error);
     const what = `${message}${details === undefined ? '' : ` (${details})`}`;
-    const remedy = REMEDIES[code] ?? (code in errorCatalogue ? errorCatalogue[code as ErrorCode].remedy : '');
+    const remedy = REMEDIES[code] ?? remedyHere(code, details ?? message);
     return `${code}: ${printable(what)}${remedy === '' ? '' : `\n  ${remedy}`}`;
   }
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Remedies for the command line; the catalogue's are for programs. */
+/** Of a failed job by its cause, as the console says it; else the catalogue's, which are for programs. */
+function remedyHere(code: string, told: string): string {
+  if ((jobFailureCodes as readonly string[]).includes(code)) return remedyOf(code, told).remedy;
+  return code in errorCatalogue ? errorCatalogue[code as ErrorCode].remedy : '';
+}
+
+/** What the command line says instead. */
 const REMEDIES: Readonly<Record<string, string>> = {
   UNAUTHORIZED:
     'Give a valid key in SOUNDPOST_API_KEY; "soundpost keys create --name me" on the machine of the service makes one.',

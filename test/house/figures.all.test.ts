@@ -5,7 +5,7 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 532,
+  files: 533,
   lines: 77_200,
   linesOfLargestPart: 15_750,
   exportedTypeNames: 602,
@@ -26,5 +26,5 @@ it('one job runs the files that docs/architecture.md lists, and loads no more th
   const { loaded, ran } = await walkOfJob(projectFolder);
   expect(ran.map(({ file }) => file).sort()).toEqual(walkOfPage().sort());
   expect(ran.length).toBeLessThanOrEqual(132);
-  expect(loaded.length).toBeLessThanOrEqual(314);
+  expect(loaded.length).toBeLessThanOrEqual(315);
 });
