@@ -73,7 +73,10 @@ export function sentenceOf(error: unknown): string | undefined {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Of a failed job by its cause, as the console says it; else the catalogue's, which are for programs. */
+/**
+ * Of a failed job by its cause, as the console says it; else the catalogue's, which are for
+ * programs.
+ */
 function remedyHere(code: string, told: string): string {
   if ((jobFailureCodes as readonly string[]).includes(code)) return remedyOf(code, told).remedy;
   return code in errorCatalogue ? errorCatalogue[code as ErrorCode].remedy : '';

@@ -6,8 +6,8 @@ import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
   files: 533,
-  lines: 77_200,
-  linesOfLargestPart: 15_750,
+  lines: 77_400,
+  linesOfLargestPart: 15_760,
   exportedTypeNames: 602,
   linesOfLongestFunction: 85,
   longCommentLines: 0,

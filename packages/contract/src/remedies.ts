@@ -1,6 +1,6 @@
 /**
- * What helps against the failure of a job, by its cause: the remedy of its code alone would be wrong
- * for many. Console and command line say it.
+ * What helps against the failure of a job, by its cause: the remedy of its code alone would be
+ * wrong for many. Console and command line say it.
  */
 
 interface Cause {
@@ -15,7 +15,10 @@ const ANOTHER_ADDRESS = 'Give the address of the file itself, or upload the file
 const STREAM_AT_FAULT =
   'The stream is at fault. Give the address of another stream or of a file, or upload the file.';
 
-/** As the worker words them: packages/outbound/src, packages/media/src, packages/media/src/streams and src/worker/steps. The first that matches counts. */
+/**
+ * As the worker words them: packages/outbound/src, packages/media/src, packages/media/src/streams
+ * and src/worker/steps. The first that matches counts.
+ */
 const causes: readonly Cause[] = [
   // DOWNLOAD_FAILED
   { told: /^the upload has expired/, remedy: 'Upload the file again and begin a new job.', lasts: true },

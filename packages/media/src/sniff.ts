@@ -181,7 +181,9 @@ function apeTagBytes(bytes: Uint8Array, at: number): number {
   return 32 + Buffer.from(bytes.buffer, bytes.byteOffset + at + 12, 4).readUInt32LE();
 }
 
-/** Where the tags begin that a whole file ends with: ID3v1 behind APEv2, as players look for them. */
+/**
+ * Where the tags begin that a whole file ends with: ID3v1 behind APEv2, as players look for them.
+ */
 function withoutLastTags(bytes: Uint8Array): number {
   const end = bytes.length - (startsWith(bytes, bytes.length - ID3V1_BYTES, 'TAG') ? ID3V1_BYTES : 0);
   if (!startsWith(bytes, end - 32, 'APETAGEX')) return end;
