@@ -252,7 +252,8 @@ async function test(context: RouteContext): Promise<void> {
 
 async function sendSecret(context: RouteContext, secret: string): Promise<void> {
   const { response, services } = context;
-  const untilMs = await services.webhookSecrets.replacedUntilMs(keyOf(context).id);
+  // Without an answer nobody would know a new secret.
+  const untilMs = await services.webhookSecrets.replacedUntilMs(keyOf(context).id).catch(() => undefined);
   response.set('Cache-Control', 'no-store');
   const replaced = untilMs === undefined ? {} : { replacedUntil: new Date(untilMs).toISOString() };
   sendData(response, 200, { secret, ...replaced });
