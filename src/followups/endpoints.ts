@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
-import { readable, readText } from 'soundpost-kit/redis/record';
+import { ofItsType, readable, readText, unlessUnreadable } from 'soundpost-kit/redis/record';
 import { z } from 'zod';
 
 /** Failures in a row after which an endpoint is failing; one, if it has never answered. */
@@ -95,7 +95,11 @@ interface ShownEndpoint extends Pick<EndpointState, 'endpoint' | 'failures' | 'l
 
 /** The endpoints of the key that are remembered, asked last first. */
 export async function readEndpoints(redis: Redis, places: string, key: string): Promise<ShownEndpoint[]> {
-  const states = readable(await redis.hvals(statesKey(places, key)), (one) => readText(EndpointState, one));
+  const stored = await unlessUnreadable(
+    () => ofItsType(redis.hvals(statesKey(places, key))),
+    () => [],
+  );
+  const states = readable(stored, (one) => readText(EndpointState, one));
   return states
     .map((state) => ({ ...state, failingSinceMs: failingSince(state) }))
     .toSorted((one, other) => other.lastAt - one.lastAt || (one.endpoint < other.endpoint ? -1 : 1));

@@ -106,14 +106,16 @@ export class JobFollowUps {
     const data: WebhookPayload = { ...about, ...event };
     await this.#index(jobId, data.deliveryId);
     await this.queues.webhook.add(data.deliveryId, data.event, data, this.#webhookTries);
-    const sent = sentKey(tenant, endpointOf(data.url).endpoint);
+    const { endpoint } = endpointOf(data.url);
+    const [sent, pending] = [sentKey(tenant, endpoint), pendingKey(tenant, endpoint)];
     await this.#redis
       .multi()
       .zadd(sent, 'NX', eventTimeMs, data.deliveryId)
       .zremrangebyrank(sent, 0, -MOST_LISTED - 1)
       .expire(sent, this.#keepSeconds)
+      .sadd(pending, data.deliveryId)
+      .expire(pending, this.#keepSeconds)
       .exec();
-    await this.#notePending(data);
   }
 
   async #notePending({ tenant, url, deliveryId }: WebhookPayload): Promise<void> {
@@ -152,7 +154,10 @@ export class JobFollowUps {
    */
   async deliveriesTo(tenant: string, to: string, { status, limit, after }: DeliveriesPage) {
     const key = sentKey(tenant, endpointOf(to).endpoint);
-    const ids = await this.#redis.zrevrange(key, 0, -1);
+    const ids = await unlessUnreadable(
+      () => ofItsType(this.#redis.zrevrange(key, 0, -1)),
+      (): string[] => [],
+    );
     const page: Sent[] = [];
     const last = after === undefined ? -1 : ids.indexOf(after);
     // What comes after one that is listed no longer is not listed either.

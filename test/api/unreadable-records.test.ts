@@ -5,6 +5,7 @@ import { closeRedis, type Redis } from 'soundpost-kit/redis/connection';
 import { ownKey } from 'soundpost-kit/redis/keys';
 import { connectPatiently } from 'soundpost-testing/patient-redis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { endpointOf, pendingKey, sentKey } from '../../src/followups/endpoints.ts';
 import { jobKey, queueKey } from '../jobs/bullmq-keys.ts';
 import { type Answer, type Json, useClips, useService } from './api-fixture.ts';
 
@@ -207,6 +208,34 @@ describe('another record that cannot be read', () => {
       expect((await keysOf()).find((one) => one.id === id)).toBeUndefined();
     },
   );
+
+  it('of a day’s usage, or of what was posted to an endpoint, leaves lists and the rest whole', async () => {
+    const hook = service().outside.hook('poisoned');
+    const { jobId } = (
+      await call('POST', '/v1/extract', {
+        source: {
+          type: 'url',
+          url: await service().outside.file('poisoned.mp4', clip('tone.mp4')),
+        },
+        output: { format: 'mp3' },
+        options: { webhook: hook.url },
+      })
+    ).body.data;
+    const today = Math.floor(Date.now() / 86_400_000);
+    await redis.set(ownKey('usage', tenant, String(today)), 'x');
+    await service().ended(jobId, { key });
+    await hook.got(1);
+    const { endpoint } = endpointOf(hook.url);
+    for (const name of [sentKey(tenant, endpoint), pendingKey(tenant, endpoint)]) await redis.set(name, 'x');
+    const { jobs } = (await call('GET', '/v1/jobs?status=completed')).body.data;
+    expect(jobs.map((one: Json) => one.jobId)).toContain(jobId);
+    const day = new Date(today * 86_400_000).toISOString().slice(0, 10);
+    expect((await call('GET', `/v1/usage?from=${day}`)).body.data.days).toMatchObject([{ day, jobs: 0 }]);
+    const { endpoints } = (await call('GET', '/v1/endpoints')).body.data;
+    expect(endpoints).toContainEqual(expect.objectContaining({ endpoint, pending: 0 }));
+    const query = `endpoint=${encodeURIComponent(hook.url)}`;
+    expect((await call('GET', `/v1/deliveries?${query}`)).body.data.deliveries).toEqual([]);
+  });
 
   it('of a batch is unknown', async () => {
     const batchId = 'batch_00000000000000ff';

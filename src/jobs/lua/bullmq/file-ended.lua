@@ -38,7 +38,8 @@ local function countUsage(id, tenant, state)
     or number(input, 'duration')) or 0
   local usage = INDEXES .. 'usage:' .. tenant .. ':' .. string.format('%.0f', day)
   local function add(field, amount)
-    if amount > 0 then redis.call('HINCRBY', usage, field, string.format('%.0f', amount)) end
+    -- A damaged counter must not break the lists, which file first.
+    if amount > 0 then redis.pcall('HINCRBY', usage, field, string.format('%.0f', amount)) end
   end
   redis.call('HSET', hash, COUNTED, '1')
   add('jobs', 1)

@@ -6,8 +6,11 @@
 local LOOKED_AT_MOST = 2000
 local left, counts = LOOKED_AT_MOST, {}
 for _, set in ipairs(KEYS) do
-  local count = redis.call('SCARD', set)
-  if count <= left then
+  local count = redis.pcall('SCARD', set)
+  if type(count) ~= 'number' then
+    -- It holds another type.
+    count = 0
+  elseif count <= left then
     left = left - count
     for _, id in ipairs(redis.call('SMEMBERS', set)) do
       local job = ARGV[1] .. id
