@@ -48,14 +48,14 @@ const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = 
     'voice-message': voiceMessageFieldTable,
   },
   'docs/architecture.md': { imports: importTable, owners: ownerTable },
-  'docs/command-line.md': { commands: commandReference },
-  'docs/configuration.md': { configuration: configurationTable },
+  'docs/reference/command-line.md': { commands: commandReference },
+  'docs/reference/configuration.md': { configuration: configurationTable },
   'docs/gateway.md': { transports: transportTable },
   'docs/inputs.md': { containers: containerTable, codecs: codecTable, 'left-out': leftOutTable },
-  'docs/metrics.md': { metrics: metricTable },
+  'docs/reference/metrics.md': { metrics: metricTable },
   'docs/performance.md': { performance: performanceTable, machines: machineTable },
   'SECURITY.md': { flaws: flawTable, 'not-built': unbuiltTable },
-  'docs/errors.md': { errors: errorTable, 'gateway-errors': gatewayErrorTable },
+  'docs/reference/errors.md': { errors: errorTable, 'gateway-errors': gatewayErrorTable },
 };
 
 /** Files that are made as a whole. */

@@ -1,4 +1,4 @@
-/** The table of docs/metrics.md, made from the one that the registry is made from. */
+/** The table of docs/reference/metrics.md, made from the one that the registry is made from. */
 import { type MetricRow, metricTable as rows } from 'soundpost-kit/observe/metrics/table';
 import { code, markdownTable } from './markdown-table.ts';
 

@@ -27,7 +27,7 @@ try {
   if (!(error instanceof SoundpostError)) {
     throw error;
   }
-  // The code is made for programs; docs/errors.md says what to do about each.
+  // The code is made for programs; docs/reference/errors.md says what to do about each.
   process.stderr.write(`${error.code}: ${error.message}\n`);
   process.exitCode = 1;
 }

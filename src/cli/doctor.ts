@@ -245,7 +245,7 @@ function checkConfiguration(faults: readonly ConfigFault[], count: number): Find
   return faults.map(({ variable, rule }) => ({
     verdict: 'fault',
     found: `${variable}: ${rule}`,
-    remedy: `see ${variable} in docs/configuration.md`,
+    remedy: `see ${variable} in docs/reference/configuration.md`,
     command: mending(variable, rule),
   }));
 }

@@ -29,7 +29,7 @@ export function createProgram(terminal: Terminal): Command {
       'after',
       `
 Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 130 interrupted.
-All of it: docs/command-line.md`,
+All of it: docs/reference/command-line.md`,
     );
   addExtract(program, terminal);
   addJobs(program, terminal);

@@ -47,7 +47,7 @@ export function loadConfig(environment: Readonly<Record<string, string | undefin
   if (faults.length > 0) {
     const lines = faults.map(({ variable, rule }) => `${variable}: ${rule}`);
     throw new ConfigurationError(
-      `the environment has ${faults.length} fault(s); docs/configuration.md lists every variable\n  ${lines.join('\n  ')}`,
+      `the environment has ${faults.length} fault(s); docs/reference/configuration.md lists every variable\n  ${lines.join('\n  ')}`,
     );
   }
   return config;

@@ -24,14 +24,14 @@ describe('the tables that are made from the code', () => {
 
   it('are told to differ when a row was changed by hand, and written again', async () => {
     await run(copy, process.execPath, [writer]);
-    const page = join(copy, 'docs/errors.md');
+    const page = join(copy, 'docs/reference/errors.md');
     const written = await readFile(page, 'utf8');
     await writeFile(page, written.replace('| 503 |', '| 500 |'));
 
     const checked = await run(copy, process.execPath, [writer, '--check']);
     expect(checked).toEqual({
       code: 1,
-      output: 'docs/errors.md is not what the code says: run node script/docs.ts\n',
+      output: 'docs/reference/errors.md is not what the code says: run node script/docs.ts\n',
     });
     await run(copy, process.execPath, [writer]);
     expect(await readFile(page, 'utf8')).toBe(written);

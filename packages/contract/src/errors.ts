@@ -1,6 +1,6 @@
 /**
  * The error catalogue of the extraction service: one row per code, with its HTTP status
- * (audio-extraction.md "Errors"; decisions A4, A6, A7). docs/errors.md is generated from it.
+ * (audio-extraction.md "Errors"; decisions A4, A6, A7). docs/reference/errors.md is generated from it.
  */
 import { z } from 'zod';
 
@@ -13,7 +13,7 @@ export interface CatalogueEntry {
   readonly blame: Blame;
   /** Whether the same request may succeed later without a change. */
   readonly retryable: boolean;
-  /** What the code means, for a reader of docs/errors.md. */
+  /** What the code means, for a reader of docs/reference/errors.md. */
   readonly meaning: string;
   /** What to do about it. */
   readonly remedy: string;

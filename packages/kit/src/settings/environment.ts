@@ -1,6 +1,6 @@
 /**
  * All environment variables, with form, default and meaning (decisions E). All are optional: the
- * defaults let `script/server` work on a bare machine. docs/configuration.md is made from this.
+ * defaults let `script/server` work on a bare machine. docs/reference/configuration.md is made from this.
  */
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
@@ -99,7 +99,7 @@ export const Environment = z.object({
   TRANSCRIBER_URL: urlWithoutPassword
     .optional()
     .describe(
-      'Base, with its `/v1`, of a server that has OpenAI’s `POST /v1/audio/transcriptions`, such as `http://127.0.0.1:8000/v1`; see [transcripts](how-to/transcripts.md); unset: no transcripts',
+      'Base, with its `/v1`, of a server that has OpenAI’s `POST /v1/audio/transcriptions`, such as `http://127.0.0.1:8000/v1`; see [transcripts](../how-to/transcripts.md); unset: no transcripts',
     ),
   TRANSCRIBER_API_KEY: z
     .string()
@@ -133,7 +133,7 @@ export const Environment = z.object({
     )
     .optional()
     .describe(
-      'Redis or Valkey, see [operations](operations.md#redis); unset: an embedded Redis under DATA_DIR',
+      'Redis or Valkey, see [operations](../operations.md#redis); unset: an embedded Redis under DATA_DIR',
     ),
   REDIS_CA_FILE: z
     .string()
@@ -199,7 +199,7 @@ export const Environment = z.object({
     .enum(['0', '1'])
     .default('0')
     .describe(
-      '1 for one start that takes Redis and the results as they are, though they do not belong together (`--adopt`); see [disasters](how-to/disasters.md)',
+      '1 for one start that takes Redis and the results as they are, though they do not belong together (`--adopt`); see [disasters](../how-to/disasters.md)',
     ),
   BOOTSTRAP_API_KEY: z
     .string()
