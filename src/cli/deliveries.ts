@@ -109,9 +109,7 @@ export async function resendDeliveries(choices: ResendChoices): Promise<string> 
   const { client } = anyServer(choices);
   const answer = await client.resendDeliveries(since.toISOString());
   if (choices.json) return JSON.stringify(answer);
-  return answer.resent === 1
-    ? 'resending 1 delivery'
-    : `resending ${answer.resent} deliveries`;
+  return answer.resent === 1 ? 'resending 1 delivery' : `resending ${answer.resent} deliveries`;
 }
 
 function jobOf(deliveryId: string): string {

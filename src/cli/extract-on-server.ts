@@ -86,7 +86,9 @@ async function followed(
       progress.note(`cancelling ${jobId}`);
       await client.cancel(jobId).catch((failure: unknown) => {
         const why = failure instanceof Error ? failure.message : String(failure);
-        progress.note(`${jobId} may still be running: ${why}; cancel it with "soundpost jobs cancel ${jobId}"`);
+        progress.note(
+          `${jobId} may still be running: ${why}; cancel it with "soundpost jobs cancel ${jobId}"`,
+        );
       });
     }
     throw error;

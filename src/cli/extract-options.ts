@@ -229,9 +229,7 @@ function indexOr(text: string | undefined): string | number | undefined {
 function seconds(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (!/^(\d+:){0,2}\d+(\.\d+)?$/.test(text)) {
-    throw new UsageError(
-      `${option}: "${text}" is not a time; write 70, 70.5, 1:10 or 0:01:10`,
-    );
+    throw new UsageError(`${option}: "${text}" is not a time; write 70, 70.5, 1:10 or 0:01:10`);
   }
   return text.split(':').reduce((sum, part) => sum * 60 + Number(part), 0);
 }

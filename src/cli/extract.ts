@@ -104,7 +104,9 @@ async function extractLocally(
   const local = await openLocalExtraction(config);
   try {
     if (!local.isConfined) {
-      progress.note('ffmpeg runs without a sandbox on this machine: install bubblewrap before you read files you do not trust');
+      progress.note(
+        'ffmpeg runs without a sandbox on this machine: install bubblewrap before you read files you do not trust',
+      );
     }
     const input = await localInput(source, local.folder, config.MAX_INPUT_BYTES, signal, progress);
     const { outputPaths, voicePath, recordings, ...result } = await local.run(

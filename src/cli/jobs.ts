@@ -162,7 +162,9 @@ function described(job: Job, { json }: OnServer): string {
       `${status}${detailsOf(error?.details ?? error?.message)}`,
     ]),
     ...files.flatMap(({ name, destination: place }): [string, string][] =>
-      place ? [[`destination of ${name}`, `${place.status}${detailsOf(place.error?.message ?? place.url)}`]] : [],
+      place
+        ? [[`destination of ${name}`, `${place.status}${detailsOf(place.error?.message ?? place.url)}`]]
+        : [],
     ),
     [
       'webhook',

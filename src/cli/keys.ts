@@ -45,7 +45,8 @@ export async function listKeys(asJson: boolean): Promise<string> {
   }
   return keys
     .map(({ id, name, revoked, pausedAtMs, isUnreadable, scopes: may }) => {
-      if (isUnreadable) return `${id}  unreadable  its record cannot be read; remove it with "keys revoke ${id}"`;
+      if (isUnreadable)
+        return `${id}  unreadable  its record cannot be read; remove it with "keys revoke ${id}"`;
       const state = revoked ? 'revoked' : pausedAtMs === undefined ? may.join(',') : 'paused';
       return `${id}  ${state}  ${name}`;
     })

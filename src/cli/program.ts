@@ -54,14 +54,13 @@ function addExtract(program: Command, { say, streams = process }: Terminal): voi
       ).choices([...Object.keys(formats), 'probe']),
     )
     .addOption(
-      new Option(
-        '-q, --quality <quality>',
-        'default: high; audio that needs no decoding is copied',
-      ).choices([...qualities]),
+      new Option('-q, --quality <quality>', 'default: high; audio that needs no decoding is copied').choices([
+        ...qualities,
+      ]),
     )
     .option(
       '-H, --header <"Name: value">',
-      'send a header with the download, only to the URL\'s own scheme, host and port; at most 10',
+      "send a header with the download, only to the URL's own scheme, host and port; at most 10",
       (value: string, before: readonly string[] = []) => [...before, value],
     )
     .option('-b, --bitrate <rate>', 'instead of a quality, such as 192k')
@@ -107,7 +106,11 @@ function addExtract(program: Command, { say, streams = process }: Terminal): voi
       'with a service: PUT the audio to this URL, such as a presigned one; writes no file without -o',
     )
     .addOption(
-      new Option('--priority <priority>', 'with a service; default: normal').choices(['low', 'normal', 'high']),
+      new Option('--priority <priority>', 'with a service; default: normal').choices([
+        'low',
+        'normal',
+        'high',
+      ]),
     )
     .option('--server <url>', 'extract with this service; default: SOUNDPOST_SERVER, else on this machine')
     .option('--json', 'print the result as JSON')
@@ -208,9 +211,7 @@ function adopting(command: Command): Command {
 function addDoctor(program: Command, { say, streams = process, end = exitWith }: Terminal): void {
   program
     .command('doctor')
-    .description(
-      'check what Soundpost needs on this machine and print how to fix it; changes nothing',
-    )
+    .description('check what Soundpost needs on this machine and print how to fix it; changes nothing')
     .option('--json', 'print JSON')
     .action(async (choices: Parameters<typeof doctor>[0]) => {
       end(await (await import('./doctor.ts')).doctor(choices, say, streams));

@@ -29,9 +29,7 @@ export function anyServer(choice: ServerChoice, config: Config = loadConfig()): 
 function connect(given: string, config: Config): Server {
   const address = URL.parse(given);
   if (address === null || !/^https?:$/.test(address.protocol)) {
-    throw new UsageError(
-      `--server: "${given}" is not a URL such as http://127.0.0.1:8080`,
-    );
+    throw new UsageError(`--server: "${given}" is not a URL such as http://127.0.0.1:8080`);
   }
   if (address.username !== '' || address.password !== '') {
     throw new UsageError(

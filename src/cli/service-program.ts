@@ -38,12 +38,7 @@ export function addJobs(program: Command, { say, streams = process }: Terminal):
   ).action(async (jobId: string, choices: OnServer) =>
     say(await (await import('./jobs.ts')).watchJob(jobId, choices, streams)),
   );
-  onServer(
-    jobs
-      .command('download')
-      .description('download the audio of a completed job')
-      .argument('<jobId>'),
-  )
+  onServer(jobs.command('download').description('download the audio of a completed job').argument('<jobId>'))
     .option('--name <name>', 'output to download, if there are several; default: the first')
     .option('-o, --output <path>', 'a file, a folder, or - for standard output; default: the current folder')
     .option('-y, --force', 'overwrite existing files')
@@ -59,10 +54,9 @@ export function addJobs(program: Command, { say, streams = process }: Terminal):
   ).action(async (jobId: string, choices: OnServer) =>
     say(await (await import('./jobs.ts')).cancelJob(jobId, choices)),
   );
-  onServer(
-    jobs.command('retry').description('retry a failed job as a new job').argument('<jobId>'),
-  ).action(async (jobId: string, choices: OnServer) =>
-    say(await (await import('./jobs.ts')).retryJob(jobId, choices)),
+  onServer(jobs.command('retry').description('retry a failed job as a new job').argument('<jobId>')).action(
+    async (jobId: string, choices: OnServer) =>
+      say(await (await import('./jobs.ts')).retryJob(jobId, choices)),
   );
 }
 
@@ -72,9 +66,7 @@ export function addDeliveries(program: Command, { say }: Terminal): void {
     .description('manage deliveries on a service: webhooks, voice messages, transcripts, destinations');
   onServer(deliveries.command('list').description('list the deliveries of a job, or of your newest jobs'))
     .argument('[jobId]')
-    .addOption(
-      new Option('--status <status>', 'only this state').choices(['pending', 'delivered', 'failed']),
-    )
+    .addOption(new Option('--status <status>', 'only this state').choices(['pending', 'delivered', 'failed']))
     .option('--limit <jobs>', 'without a job: check this many of the newest jobs', '20')
     .action(async (jobId: string | undefined, choices: Parameters<typeof listDeliveries>[1]) =>
       say(await (await import('./deliveries.ts')).listDeliveries(jobId, choices)),
@@ -105,6 +97,9 @@ export function addDeliveries(program: Command, { say }: Terminal): void {
 
 function onServer(command: Command): Command {
   return command
-    .option('--server <url>', 'URL of the service; default: SOUNDPOST_SERVER, else http://127.0.0.1:$API_PORT')
+    .option(
+      '--server <url>',
+      'URL of the service; default: SOUNDPOST_SERVER, else http://127.0.0.1:$API_PORT',
+    )
     .option('--json', 'print JSON');
 }

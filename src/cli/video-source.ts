@@ -50,9 +50,7 @@ export async function videoSource(
     return { kind: 'url', url: text, headers: headersOf(header) };
   }
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(text)) {
-    throw new UsageError(
-      `"${text}": only http:// and https:// URLs work; for a local file, give its path`,
-    );
+    throw new UsageError(`"${text}": only http:// and https:// URLs work; for a local file, give its path`);
   }
   const path = resolve(text);
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
@@ -66,9 +64,7 @@ export async function videoSource(
     throw new UsageError(`${text} is a folder; give a file in it, such as ${join(text, 'talk.mp4')}`);
   }
   await access(path, constants.R_OK).catch(() => {
-    throw new UsageError(
-      `no permission to read ${text}; check it with ls -l ${shellWord(text)}`,
-    );
+    throw new UsageError(`no permission to read ${text}; check it with ls -l ${shellWord(text)}`);
   });
   if (found.isFIFO()) return { kind: 'stream', open: () => readPipe(path), name: 'audio' };
   // ffmpeg gets no links; an open deleted file, such as a here-document, has no path.

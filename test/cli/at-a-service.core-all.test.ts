@@ -237,9 +237,7 @@ describe('extract', () => {
     expect(away.stderr).toMatch(
       /^soundpost: NETWORK_ERROR: the service did not answer: .*ECONNREFUSED.*\n {2}Check that the service is running/,
     );
-    expect(wrongKey.stderr).toMatch(
-      /^soundpost: UNAUTHORIZED: .*\n {2}Set SOUNDPOST_API_KEY to a valid key/,
-    );
+    expect(wrongKey.stderr).toMatch(/^soundpost: UNAUTHORIZED: .*\n {2}Set SOUNDPOST_API_KEY to a valid key/);
     expect([away.code, wrongKey.code]).toEqual([1, 2]);
   });
 });

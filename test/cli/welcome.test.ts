@@ -37,7 +37,9 @@ it('the first start shows addresses, a key, and a line that makes an MP3; later 
 }, async () => {
   const first = await home.serve();
   const key = await first.process.says(/^API key {2}(sp_\S+) \(shown only once\)$/m);
-  const line = await first.process.says(/^To extract an MP3 from a sample, paste this in another terminal:\n(.+)$/m);
+  const line = await first.process.says(
+    /^To extract an MP3 from a sample, paste this in another terminal:\n(.+)$/m,
+  );
   expect(line).toContain(`KEY=${key};`);
   expect(line).toContain('curl ');
   const lines = [...first.process.output().matchAll(/^(Console|API|Docs|Gateway|Inbox) +(http\S+)/gm)];
@@ -51,7 +53,9 @@ it('the first start shows addresses, a key, and a line that makes an MP3; later 
   first.process.signal('SIGTERM');
   expect(await first.process.exited).toBe(0);
   const { process: second } = await home.serve();
-  const other = await second.says(/^To extract an MP3 .*, set SOUNDPOST_API_KEY in another terminal and paste:\n(.+)$/m);
+  const other = await second.says(
+    /^To extract an MP3 .*, set SOUNDPOST_API_KEY in another terminal and paste:\n(.+)$/m,
+  );
   expect(second.output()).toMatch(
     /^API key {2}was shown on the first start; create another with script\/soundpost keys create --name mine$/m,
   );

@@ -52,11 +52,7 @@ describe('extract', () => {
       () => ['https://a.example/talk.mp4', '-H', 'Range: bytes=0-'],
       /^--header: Range is set by the service itself/,
     ],
-    [
-      'a header for a file',
-      () => [video, '-H', 'A: b'],
-      /^--header: only for an http\(s\) URL/,
-    ],
+    ['a header for a file', () => [video, '-H', 'A: b'], /^--header: only for an http\(s\) URL/],
     ['no video', () => [], /missing required argument 'video'/],
     ['an unknown format', () => [video, '-f', 'mp9'], /'mp9' is invalid\. Allowed choices are mp3, aac/],
     ['an unknown option', () => [video, '--normalise'], /Did you mean --normalize\?/],
@@ -165,11 +161,7 @@ describe('extract', () => {
       () => [video, '--webhook', 'https://a.example/'],
       /--webhook: only a service sends webhooks/,
     ],
-    [
-      'no address',
-      () => [video, '--server', 'here'],
-      /--server: "here" is not a URL such as/,
-    ],
+    ['no address', () => [video, '--server', 'here'], /--server: "here" is not a URL such as/],
     [
       'a password in the address',
       () => [video, '--server', 'http://me:secret@a.example/api'],

@@ -121,7 +121,10 @@ describe('the image', () => {
   });
 
   it('says in one line that no server listens, where none does', async () => {
-    expect(await inReadOnly('node', ...HEALTH.slice(1))).toEqual({ code: 1, output: 'no server is listening\n' });
+    expect(await inReadOnly('node', ...HEALTH.slice(1))).toEqual({
+      code: 1,
+      output: 'no server is listening\n',
+    });
   });
 });
 

@@ -37,14 +37,14 @@ export async function checkClock(
   try {
     redisMs = await redisTime();
   } catch (error) {
-    return [{ verdict: 'warning', found: `${date}; could not read the time from Redis (${messageOf(error)})` }];
+    return [
+      { verdict: 'warning', found: `${date}; could not read the time from Redis (${messageOf(error)})` },
+    ];
   }
   const tookMs = clock.steady() - askedMs;
   const movedMs = clock.now() - nowMs - tookMs;
   if (Math.abs(movedMs) > WORTH_REPORTING_MS) {
-    return [
-      { verdict: 'warning', found: `the clock just jumped by ${seconds(movedMs)}`, remedy, command },
-    ];
+    return [{ verdict: 'warning', found: `the clock just jumped by ${seconds(movedMs)}`, remedy, command }];
   }
   // Redis answered somewhere in between.
   const aheadMs = nowMs + tookMs / 2 - redisMs;

@@ -45,7 +45,8 @@ const WITHOUT_FILES: Readonly<Record<number, string>> = {
 export async function checkDisk(facts: DiskFacts, system: System): Promise<Finding[]> {
   const { dataDir } = facts;
   const folder = await nearestThatExists(dataDir);
-  const where = folder === dataDir ? dataDir : `${dataDir} (does not exist yet; will be created in ${folder})`;
+  const where =
+    folder === dataDir ? dataDir : `${dataDir} (does not exist yet; will be created in ${folder})`;
   try {
     if (!(await stat(folder)).isDirectory()) {
       return [elsewhere(`${folder} is not a folder`)];
@@ -109,8 +110,7 @@ function room(
   return {
     verdict: 'fault',
     found: `${found}: no jobs are accepted`,
-    remedy:
-      'free some space (this lists what uses it), choose another DATA_DIR, or lower DISK_RESERVE_BYTES',
+    remedy: 'free some space (this lists what uses it), choose another DATA_DIR, or lower DISK_RESERVE_BYTES',
     command: `du -xh ${shellWord(dataDir)} | sort -h | tail`,
   };
 }

@@ -26,9 +26,7 @@ export async function checkBucket(facts: BucketFacts, ping: () => Promise<void>)
       {
         verdict: 'fault',
         found: messageOf(error),
-        remedy: isMissing
-          ? 'create the bucket, or correct STORAGE_URL'
-          : 'see what the server answers',
+        remedy: isMissing ? 'create the bucket, or correct STORAGE_URL' : 'see what the server answers',
         command: `aws s3 ${verb} s3://${bucket} --region ${region}${server}`,
       },
     ];
@@ -46,8 +44,7 @@ export async function checkGateway(url: string, isOurs: boolean): Promise<Findin
   const command = `curl -sS -m 5 -o /dev/null -w '%{http_code}\\n' ${address}`;
   const answer = await statusOf(address);
   if (typeof answer === 'string') {
-    const remedy =
-      'start it, or correct GATEWAY_URL; jobs still run, voice messages wait up to an hour';
+    const remedy = 'start it, or correct GATEWAY_URL; jobs still run, voice messages wait up to an hour';
     return [{ verdict: 'fault', found: `GATEWAY_URL=${url} cannot be reached (${answer})`, remedy, command }];
   }
   if (isOurs && answer !== 200) {
@@ -74,8 +71,7 @@ export async function checkTranscriber(url: string, apiKey: string | undefined):
   const command = `curl -sS -m 5 -o /dev/null -w '%{http_code}\\n'${shown} ${address}`;
   const answer = await statusOf(address, headers);
   if (typeof answer === 'string') {
-    const remedy =
-      'start it, or correct TRANSCRIBER_URL; jobs still run, transcripts wait up to a day';
+    const remedy = 'start it, or correct TRANSCRIBER_URL; jobs still run, transcripts wait up to a day';
     const found = `TRANSCRIBER_URL=${url} cannot be reached (${answer})`;
     return [{ verdict: 'fault', found, remedy, command }];
   }

@@ -58,7 +58,8 @@ async function checkPort(host: string, { variable, port, isNeeded }: WantedPort)
     remedy: 'choose another port; `ss -ltnp` shows which program uses this one',
     command: `export ${variable}=${await freePort(host, port)}`,
   };
-  if (code === 'EACCES') return { verdict, found: `${what}: this user has no permission to listen on it`, ...other };
+  if (code === 'EACCES')
+    return { verdict, found: `${what}: this user has no permission to listen on it`, ...other };
   if (code !== 'EADDRINUSE') return { verdict, found: `${what}: ${code}`, ...other };
   if (await isSoundpost(host, port)) return ok(`${what} is in use by Soundpost itself, which is running`);
   const only = isNeeded ? '' : '; only `soundpost worker` needs it';
