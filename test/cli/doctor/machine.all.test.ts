@@ -80,7 +80,7 @@ describe('a port', () => {
       // An address of another machine.
       diagnose({ HOST: '203.0.113.1' }),
     ]);
-    expect(taken.faults).toEqual([`Ports: API_PORT=${port} is taken by another program`]);
+    expect(taken.faults).toEqual([`Ports: API_PORT=${port} is in use by another program`]);
     const [, free = ''] = /^export API_PORT=(\d+)$/.exec(taken.of('Ports')[0]?.command ?? '') ?? [];
     expect(Number(free)).toBeGreaterThan(port);
     expect(twice.faults).toEqual([`Ports: API_PORT and GATEWAY_PORT are both ${both}`]);
