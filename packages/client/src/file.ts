@@ -28,7 +28,7 @@ async function opened(path: string): Promise<{ blob: Blob; name: string }> {
   return { blob: await openAsBlob(path), name: path.split(SEPARATOR).at(-1) ?? path };
 }
 
-/** What is used of node:fs, whose types a page does not have. */
+/** The part of node:fs that is used; browsers have no types for it. */
 interface NodeFs {
   openAsBlob(path: string): Promise<Blob>;
   readonly promises: { stat(path: string): Promise<{ isFile(): boolean }> };
