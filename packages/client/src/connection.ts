@@ -135,7 +135,7 @@ async function dataOf(response: Response): Promise<unknown> {
   throw new SoundpostError(body.error, { httpStatus: response.status, ...aboutAnswer(response) });
 }
 
-/** Undefined if the body is no envelope. */
+/** Undefined if the body is not an envelope. */
 async function envelopeOf(response: Response): Promise<Envelope | undefined> {
   const body = isJson(response) ? parsed(await response.text()) : undefined;
   if (typeof body !== 'object' || body === null || !('success' in body)) {

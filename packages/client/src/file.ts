@@ -24,7 +24,7 @@ function nameOf(file: Blob): string {
 
 async function opened(path: string): Promise<{ blob: Blob; name: string }> {
   const { openAsBlob, promises } = nodeFs();
-  if (!(await promises.stat(path)).isFile()) throw new TypeError(`file: ${path} is no regular file`);
+  if (!(await promises.stat(path)).isFile()) throw new TypeError(`file: ${path} is not a regular file`);
   return { blob: await openAsBlob(path), name: path.split(SEPARATOR).at(-1) ?? path };
 }
 

@@ -19,7 +19,7 @@ export function Usage() {
   return (
     <section id="view-usage" class="view" aria-labelledby="usage-title">
       <ViewHead id="usage" title="Usage">
-        <p class="soft">What this key has used and what is left.</p>
+        <p class="soft">Limits of this key and how much is left.</p>
       </ViewHead>
       <Fault text={fault} id="usage-error" />
       <div id="meters" class="meters">

@@ -61,8 +61,8 @@ function NoAdmin() {
   return (
     <p id="keys-no-admin" class="card">
       <span>
-        This key cannot manage keys: it lacks the scope <code>admin</code>. To create one that can, run on the
-        service’s machine:
+        This key cannot manage keys: it lacks the scope <code>admin</code>. To create a key that can, run on
+        the service’s machine:
       </span>
       <code class="shell-command">
         soundpost keys create --name admin --scopes {scopes.join(',')} --instances '*'
