@@ -89,7 +89,7 @@ export async function doctor(
 function ofMachine(config: Config, system: System): Check[] {
   const found = configuredTools(config);
   // bin/soundpost.js has already rejected what cannot run this.
-  const runs = import.meta.url.endsWith('.ts') ? 'TypeScript as it is' : 'compiled code';
+  const runs = import.meta.url.endsWith('.ts') ? 'TypeScript directly' : 'compiled code';
   const kernel = (setting: string): Promise<string | undefined> =>
     readFile(`/proc/sys/${setting}`, 'utf8').then(
       (text) => text.trim(),
