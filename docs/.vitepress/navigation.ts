@@ -50,6 +50,7 @@ const sections: readonly Section[] = [
       'docs/console.md',
       'docs/reference/command-line.md',
       'docs/api.md',
+      'docs/reference/api.md',
       'packages/client/README.md',
       'packages/media/README.md',
       'packages/mcp/README.md',
