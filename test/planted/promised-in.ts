@@ -21,7 +21,7 @@ export function wrongPlace(promise: string, root: string): string | undefined {
   if (file === undefined) return 'names a page that does not exist';
   if (found.length > 1) return `may mean ${found.join(' or ')}`;
   const text = readFileSync(join(root, file), 'utf8');
-  if (section !== undefined && !placesIn(text).some((place) => place.includes(section.replaceAll("`", ""))))
+  if (section !== undefined && !placesIn(text).some((place) => place.includes(section.replaceAll('`', ''))))
     return `${file} has no section, row or term "${section}"`;
   if (name !== undefined && !name.split(' ').every((word) => text.includes(word)))
     return `${file} does not name ${name}`;
