@@ -102,7 +102,7 @@ export interface Extracted {
   readonly files: readonly MadeFile[];
   /** Where the first output's track ends on the source's clock, seconds. */
   readonly sourceSeconds: number;
-  /** What is missing of a truncated file that was accepted; null where nothing is. */
+  /** The missing part of an accepted truncated file; null if it is whole. */
   readonly truncated: string | null;
 }
 

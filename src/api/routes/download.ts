@@ -289,7 +289,7 @@ async function sendFile(
     return;
   }
   await pipeline(content, response).catch((error: unknown) => {
-    // A caller that disconnects midway is no error of ours.
+    // A caller that disconnects midway is not our error.
     if (!(error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE')) {
       throw error;
     }
