@@ -148,7 +148,7 @@ async function unconfined(
     }
   }
   const remedy =
-    'bubblewrap is there but may not make user namespaces: build what confines ffmpeg without them (docs/operations.md "Sandbox")';
+    'bubblewrap is there but may not make user namespaces: build what confines ffmpeg without them (docs/operations/security.md "Sandbox")';
   return { verdict, found, remedy, command: 'script/ffmpeg' };
 }
 
