@@ -189,12 +189,12 @@ export function routeTable(): string {
 export function errorTable(): string {
   const entries: [string, CatalogueEntry][] = Object.entries(errorCatalogue);
   return markdownTable(
-    ['Code', 'HTTP', 'Who has to act', 'Again unchanged', 'What it means', 'What to do'],
+    ['Code', 'HTTP', 'Who must act', 'Retry', 'What it means', 'What to do'],
     entries.map(([name, { httpStatus, blame, retryable, meaning, remedy }]) => [
       anchored(name, name),
       String(httpStatus),
       `the ${blame}`,
-      retryable ? 'may work later' : 'no',
+      retryable ? 'yes, later' : 'no',
       meaning,
       remedy,
     ]),
@@ -204,11 +204,11 @@ export function errorTable(): string {
 export function gatewayErrorTable(): string {
   const entries: [string, GatewayCatalogueEntry][] = Object.entries(gatewayErrorCatalogue);
   return markdownTable(
-    ['Code', 'HTTP', 'Again unchanged', 'What it means', 'What to do'],
+    ['Code', 'HTTP', 'Retry', 'What it means', 'What to do'],
     entries.map(([name, { httpStatus, retryable, meaning, remedy }]) => [
       anchored(`gateway-${name}`, name),
       String(httpStatus),
-      retryable ? 'may work later' : 'no',
+      retryable ? 'yes, later' : 'no',
       meaning,
       remedy,
     ]),

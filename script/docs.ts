@@ -37,7 +37,7 @@ import { transportTable } from './transport-table.ts';
 
 /** By page: the tables that it has to hold. */
 const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = {
-  'docs/api.md': {
+  'docs/reference/api.md': {
     formats: formatTable,
     routes: routeTable,
     output: outputFieldTable,

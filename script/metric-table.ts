@@ -7,7 +7,7 @@ const LISTED = 10;
 
 export function metricTable(): string {
   return markdownTable(
-    ['Metric', 'Type', 'Labels', 'Told by', 'What it is'],
+    ['Metric', 'Type', 'Labels', 'Reported by', 'What it is'],
     Object.entries<MetricRow>(rows).map(([name, { type, labels, of, help }]) => [
       `<a id="${name}"></a>${code(name)}`,
       type,

@@ -5,6 +5,7 @@ import { defineConfig } from 'vitepress';
 import { LinkedFiles, withLinks } from './links.ts';
 import { nav, sidebar } from './navigation.ts';
 import { notPages, placeOf } from './pages.ts';
+import { search } from './search.ts';
 import { slug } from './slug.ts';
 
 const files = new LinkedFiles();
@@ -35,7 +36,7 @@ export default defineConfig({
     nav: nav(),
     sidebar: sidebar(),
     outline: [2, 3],
-    search: { provider: 'local' },
+    search,
     externalLinkIcon: true,
   },
   async buildEnd({ outDir }) {

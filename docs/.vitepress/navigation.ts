@@ -1,6 +1,7 @@
 /** The order of the pages, by what a reader comes for: to learn, to do one thing, to look something up, to understand (Diátaxis). */
 import type { DefaultTheme } from 'vitepress';
 import { placeOf, sitePages, titleOf } from './pages.ts';
+import { isDesign } from './search.ts';
 
 interface Section {
   readonly title: string;
@@ -62,6 +63,7 @@ const sections: readonly Section[] = [
       'docs/console.md',
       'docs/reference/command-line.md',
       'docs/api.md',
+      'docs/reference/api.md',
       'packages/client/README.md',
       'packages/media/README.md',
       'packages/mcp/README.md',
@@ -85,16 +87,10 @@ const sections: readonly Section[] = [
   },
   {
     title: 'Explanation',
-    pages: [
-      'docs/architecture.md',
-      'docs/failure.md',
-      'docs/performance.md',
-      'SECURITY.md',
-      'docs/licences.md',
-    ],
+    pages: ['docs/failure.md', 'docs/performance.md', 'SECURITY.md', 'docs/licences.md'],
   },
   { title: 'Examples', pages: sitePages().filter((page) => page.startsWith('examples/')) },
-  { title: 'Decisions', pages: sitePages().filter((page) => page.startsWith('docs/decisions/')) },
+  { title: 'Design', pages: sitePages().filter(isDesign) },
   { title: 'The project', pages: ['CHANGELOG.md', 'CONTRIBUTING.md'] },
 ];
 
@@ -118,7 +114,7 @@ export function sidebar(): DefaultTheme.SidebarItem[] {
   }
   return sections.map(({ title, pages, more = [] }) => ({
     text: title,
-    collapsed: title === 'Decisions' || title === 'Examples',
+    collapsed: title === 'Design' || title === 'Examples',
     items: [
       ...pages.map((page) => ({ text: shortTitles[page] ?? titleOf(page), link: `/${placeOf(page)}` })),
       ...more.map(({ text, link }) => ({ text, link: `/${link}`, target: '_self' })),

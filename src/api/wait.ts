@@ -22,7 +22,7 @@ const RENEW_MS = 15_000;
 /** What OpenAPI says of the answer. */
 export const endedAnswer = {
   description:
-    'Only with `Prefer: wait`: the job has ended. Its file where `Accept` prefers that and it has exactly one, else the job, also a failed one',
+    'Only with `Prefer: wait`: the job has ended. Returns its file if `Accept` prefers that and the job has exactly one, else the job, also a failed one',
   data: Job,
   content: { 'audio/*': 'binary' },
   headers: {

@@ -206,11 +206,11 @@ async function checkSecret(config: Config, redis: Redis, isEmbedded: boolean): P
   const state = await patiently(() => lookAtRootSecret(config, redis));
   switch (state.kind) {
     case 'same':
-      return [ok(`${state.origin} is the one that the data in Redis was made with`)];
+      return [ok(`${state.origin} matches the data in Redis`)];
     case 'new':
-      return [ok(`${state.origin} is there; Redis knows of none yet`)];
+      return [ok(`${state.origin} is set; Redis has no data yet`)];
     case 'none':
-      return [ok(`one will be made at the first start, in ${secretKeyPath(config)}`)];
+      return [ok(`the first start creates one in ${secretKeyPath(config)}`)];
     case 'refused':
       return [{ verdict: 'fault', found: state.problem, remedy: state.remedy }];
   }
@@ -240,7 +240,7 @@ function ofOthers(config: Config): Check[] {
 /** @param count how many variables are set */
 function checkConfiguration(faults: readonly ConfigFault[], count: number): Finding[] {
   if (faults.length === 0) {
-    return [ok(count === 0 ? 'nothing is set: the defaults hold' : `${count} variables are set, and sound`)];
+    return [ok(count === 0 ? 'nothing is set: the defaults apply' : `${count} variables are set and valid`)];
   }
   return faults.map(({ variable, rule }) => ({
     verdict: 'fault',

@@ -96,7 +96,7 @@ export async function serveWorker(say: (line: string) => void, choices: ServeCho
       observed('worker', resources),
     );
     onStop('resources', () => health.close());
-    say(`Worker   takes jobs; health at http://127.0.0.1:${health.port}/health/ready`);
+    say(`Worker   running; health at http://127.0.0.1:${health.port}/health/ready`);
   });
 }
 
@@ -193,7 +193,7 @@ const CLOSE_MARGIN_MS = 20_000;
 /** A hanging Redis, or anything else that does not close, must not keep the process alive. */
 function endInAnyCase(config: Config, logger: Logger): void {
   setTimeout(() => {
-    logger.error('not everything could be closed in time; jobs that were running go to another worker');
+    logger.error('shutdown timed out; running jobs move to another worker');
     process.exit(1);
   }, graceMs(config) + CLOSE_MARGIN_MS).unref();
 }
@@ -243,7 +243,7 @@ const SELF = extname(import.meta.filename) === '.js' ? 'npx soundpost' : 'script
 function welcome({ apiPort, gatewayUrl, inboxLink, newKey }: Serving): string[] {
   const api = `http://127.0.0.1:${apiPort}`;
   const sample = existsSync(SAMPLE) ? SAMPLE : undefined;
-  const what = sample === undefined ? 'video.mp4, which you put there' : 'a sample';
+  const what = sample === undefined ? 'video.mp4 in the current folder' : 'a sample';
   return [
     `Console  ${api}/`,
     `API      ${api}`,
@@ -251,12 +251,12 @@ function welcome({ apiPort, gatewayUrl, inboxLink, newKey }: Serving): string[] 
     `Gateway  ${gatewayUrl}`,
     `Inbox    ${inboxLink} (one use, within 10 minutes)`,
     newKey === undefined
-      ? `API key  is shown on the first start only; another: ${SELF} keys create --name mine`
-      : `API key  ${newKey} (shown this once)`,
+      ? `API key  was shown on the first start; create another with ${SELF} keys create --name mine`
+      : `API key  ${newKey} (shown only once)`,
     '',
     newKey === undefined
-      ? `In another terminal, with the key in SOUNDPOST_API_KEY, this makes an MP3 of ${what}:`
-      : `In another terminal this makes an MP3 of ${what}:`,
+      ? `To extract an MP3 from ${what}, set SOUNDPOST_API_KEY in another terminal and paste:`
+      : `To extract an MP3 from ${what}, paste this in another terminal:`,
     firstExtraction(api, newKey ?? '$SOUNDPOST_API_KEY', sample),
   ];
 }

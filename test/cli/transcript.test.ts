@@ -126,10 +126,10 @@ describe('extract --transcript, wrong', () => {
   });
 
   it.each([
-    [['--transcript', 'a.vtt'], 'there is no transcriber; set TRANSCRIBER_URL'],
+    [['--transcript', 'a.vtt'], 'no transcriber is configured; set TRANSCRIBER_URL'],
     [['--transcript', 'a.doc'], 'end it in .vtt, .srt, .json, .txt'],
     [['--transcript', 'a.vtt', '--language', 'English!'], '--language: must be a BCP 47'],
-    [['--language', 'en'], '--language: belongs to a transcript'],
+    [['--language', 'en'], '--language: only for a transcript'],
     [['--also', 'words=transcript'], 'a transcript has an option of its own'],
     [['--also', 'a=mp3,name=b'], '--also: "a=mp3,name=b" says name twice; NAME=FORMAT'],
     [['--also', 'a=mp3,format=opus'], '--also: "a=mp3,format=opus" says format twice; NAME=FORMAT'],

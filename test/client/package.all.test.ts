@@ -85,7 +85,7 @@ describe('soundpost-client', () => {
     const types = await readFile(join(project, 'node_modules/soundpost-client/dist/index.d.ts'), 'utf8');
     expect(types).not.toMatch(/\bimport\b|\bzod\b|\brequire\b|<reference/);
     expect(types).toContain('interface OutputFile {');
-    expect(types).toContain('/** As measured, not as asked for */\n  bitrate: string;');
+    expect(types).toContain('/** Measured, not as requested */\n  bitrate: string;');
   });
 
   it('is found by every way of resolving modules', async () => {

@@ -163,7 +163,7 @@ it(
     const lost = await lived();
     await rm(data('redis'), { recursive: true });
     await follow('Redis is lost');
-    expect(printed).toMatch(new RegExp(`no record names 1 of the files in files/ .*files/${lost}/`));
+    expect(printed).toMatch(new RegExp(`files in files/ without a record: 1 .*files/${lost}/`));
     expect(await answerTo(`/v1/jobs/${lost}`)).toBe(404);
     await startsAnew();
     expect(await answerTo(`/v1/jobs/${await job()}`)).toBe(200);

@@ -204,6 +204,6 @@ describe('`npx soundpost serve`', () => {
       expect((await fetch(page)).status, page).toBe(200);
     }
     // The thread that watches the event loop is a file that is started by its name.
-    expect(served.output()).not.toContain('the watch over the event loop has ended');
+    expect(served.output()).not.toContain('the event loop watchdog has stopped');
   });
 });

@@ -4,7 +4,7 @@ import type { Fault } from './fault.ts';
 export const apiFaults: readonly Fault[] = [
   {
     name: 'range-ends-one-early',
-    promise: 'api.md "Fetch": a range (206) holds exactly the bytes that were asked for',
+    promise: 'api.md "Download": a range (206) holds exactly the bytes that were asked for',
     in: 'rangeOf',
     search: 'Math.min(Number(last), sizeBytes - 1)',
     replace: 'Math.min(Number(last) - 1, sizeBytes - 1)',
@@ -12,7 +12,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'probe-answers-an-estimate',
-    promise: 'api.md "What is in a file": the duration of a probe is counted, not what the file claims',
+    promise: 'api.md "Probe a file": the duration of a probe is counted, not what the file claims',
     in: 'answerProbe',
     search: 'duration: endSeconds',
     replace: 'duration: probed.durationSeconds',
@@ -20,7 +20,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'download-without-etag',
-    promise: 'api.md "Fetch": a download has a strong ETag, the SHA-256 of the file',
+    promise: 'api.md "Download": a download has a strong ETag, the SHA-256 of the file',
     in: 'sendFile',
     search: '...(etag === undefined ? {} : { ETag: etag }),',
     replace: '',
@@ -28,7 +28,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'expired-file-still-served',
-    promise: 'api.md "Fetch": a file that has expired is answered 410 FILE_EXPIRED',
+    promise: 'api.md "Download": a file that has expired is answered 410 FILE_EXPIRED',
     in: 'isExpired',
     search: '<= redisNow()',
     replace: '<= 0',
@@ -52,7 +52,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'foreign-job-answered',
-    promise: 'api.md "Every request": somebody else\'s job is answered like an unknown one',
+    promise: 'api.md "Authentication": somebody else\'s job is answered like an unknown one',
     in: 'ownRecord',
     search: 'record.payload.tenant === tenant ? record : undefined',
     replace: 'record',
@@ -72,7 +72,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'scope-not-asked',
-    promise: 'api.md "Every request": a key opens what its scopes name; otherwise 403 FORBIDDEN',
+    promise: 'api.md "Authentication": a key opens what its scopes name; otherwise 403 FORBIDDEN',
     in: 'admitClaim',
     search: 'scope !== undefined && !key.scopes.includes(scope)',
     replace: 'scope !== undefined && key.scopes.length === 0',
@@ -80,7 +80,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'revoked-key-admitted',
-    promise: 'api.md "Keys": a revoked key is refused from the next request on',
+    promise: 'reference/api.md "Keys": a revoked key is refused from the next request on',
     in: 'admit.lua',
     search: "if mac == '' or revoked or not",
     replace: "if mac == '' or not",
@@ -96,7 +96,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'key-gives-foreign-instance',
-    promise: 'api.md "Keys": no key gives an instance that it lacks: 403',
+    promise: 'reference/api.md "Keys": no key gives an instance that it lacks: 403',
     in: 'lackOf',
     search: 'return instance === undefined ?',
     replace: 'return instance === undefined || caller.instances.length > 0 ?',
@@ -120,7 +120,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'read-rate-not-kept',
-    promise: 'api.md "What a key may use": above its reads a minute a key is answered 429',
+    promise: 'reference/api.md "Limits": above its reads a minute a key is answered 429',
     in: 'admitClaim',
     search: 'if (!allowed) {',
     replace: 'if (!allowed && limit === 0) {',
@@ -128,7 +128,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'batch-counts-as-one',
-    promise: 'api.md "Every request": a submission takes one for each of its jobs from the rate',
+    promise: 'api.md "Answers and errors": a submission takes one for each of its jobs from the rate',
     in: 'reserveSubmission',
     search: 'cost = jobs.length',
     replace: 'cost = Math.min(1, jobs.length)',
@@ -136,7 +136,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'one-unfinished-job-too-many',
-    promise: 'api.md "What a key may use": above UNFINISHED_PER_KEY unfinished jobs 429',
+    promise: 'reference/api.md "Limits": above UNFINISHED_PER_KEY unfinished jobs 429',
     in: 'reserve.lua',
     search:
       "if redis.call('SCARD', openKey) + #jobs > openLimit then return refuse('too-many-unfinished') end",
@@ -146,7 +146,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'records-without-limit',
-    promise: 'api.md "What a key may use": above 16 MiB of records a minute 429',
+    promise: 'reference/api.md "Limits": above 16 MiB of records a minute 429',
     in: 'reserve.lua',
     search: 'if recordBytes > recordsLeft then',
     replace: 'if recordBytes > recordsLeft + recordLimit then',
@@ -154,7 +154,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'transcript-minutes-without-limit',
-    promise: 'api.md "What a key may use": above TRANSCRIPT_MINUTES_PER_DAY a transcript is 429',
+    promise: 'reference/api.md "Limits": above TRANSCRIPT_MINUTES_PER_DAY a transcript is 429',
     in: 'demandTranscriptMinutes',
     search: 'if (state.remaining > 0) return;',
     replace: 'if (state.remaining >= 0) return;',
@@ -186,7 +186,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'event-streams-without-limit',
-    promise: 'api.md "What a key may use": above EVENT_STREAMS_PER_KEY open streams 429',
+    promise: 'reference/api.md "Limits": above EVENT_STREAMS_PER_KEY open streams 429',
     in: 'event-stream-hold.lua',
     search:
       "if redis.call('ZCARD', streams) >= limit and not redis.call('ZSCORE', streams, stream) then return 0 end",
@@ -195,7 +195,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'priority-high-without-effect',
-    promise: 'api.md "Submit": a job of priority high comes before those of normal',
+    promise: 'reference/api.md "Options": a job of priority high comes before those of normal',
     in: 'FLOW_STEP',
     search: '{ high: 1, normal: 4, low: 16 }',
     replace: '{ high: 4, normal: 4, low: 16 }',
@@ -211,7 +211,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'file-for-a-key-without-download',
-    promise: 'api.md "In one request": for the file the key needs the scope download too',
+    promise: 'api.md "Wait for the result": for the file the key needs the scope download too',
     in: 'sendFile',
     search: "isWanted && keyOf(context).scopes.includes('download')",
     replace: 'isWanted',
@@ -219,7 +219,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'one-who-left-keeps-waiting',
-    promise: 'api.md "What a key may use": 50 requests that wait; one whose client hung up waits no more',
+    promise: 'reference/api.md "Limits": 50 requests that wait; one whose client hung up waits no more',
     in: 'endOf',
     search: "response.once('close', leave);",
     replace: '',
@@ -227,7 +227,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'place-of-those-who-wait-kept-for-the-file',
-    promise: 'api.md "What a key may use": 50 requests that wait; one that is answered waits no more',
+    promise: 'reference/api.md "Limits": 50 requests that wait; one that is answered waits no more',
     in: 'answerJob',
     search: 'place.dispose();',
     replace: '',
@@ -235,7 +235,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'first-failure-ends-the-wait',
-    promise: 'api.md "In one request": the job has ended: 200, also where it could not be read for a while',
+    promise: 'api.md "Wait for the result": the job has ended: 200, also where it could not be read for a while',
     in: 'endOf',
     search: "state = isEnded ? await findJob(services, jobId) : glance && 'unfinished'; } catch (error) {",
     replace:
@@ -244,7 +244,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'slow-bodies-hold-places',
-    promise: 'api.md "Submit": source.data: few of these at a time, whatever else is on its way',
+    promise: 'api.md "Sources": source.data: few of these at a time, whatever else is on its way',
     in: 'largeBody',
     search: 'receivedBytes <= MAX_JOB_BYTES || place !== undefined',
     replace: 'place !== undefined',
@@ -252,7 +252,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'place-given-back-before-the-video-is-stored',
-    promise: 'api.md "Submit": source.data: few of these at a time, until they are stored',
+    promise: 'api.md "Sources": source.data: few of these at a time, until they are stored',
     in: 'readJobJson',
     search: 'return { body, release: arriving.release };',
     replace: 'arriving.release(); return { body, release: arriving.release };',
@@ -268,7 +268,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'source-data-not-counted',
-    promise: 'api.md "Submit": source.data becomes an upload of yours and counts as one',
+    promise: 'api.md "Sources": source.data becomes an upload of yours and counts as one',
     in: 'dataJob',
     search: 'announcedBytes: bytes.length',
     replace: 'announcedBytes: undefined',
@@ -276,7 +276,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'idempotency-key-shared-by-tenants',
-    promise: 'api.md "Every request": an Idempotency-Key is of one tenant',
+    promise: 'api.md "Retry safely": an Idempotency-Key is of one tenant',
     in: 'answerOnce',
     search: "ownKey('idempotency', keyOf(context).id, hashOf(key))",
     replace: "ownKey('idempotency', hashOf(key))",
@@ -284,7 +284,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'idempotency-mismatch-replayed',
-    promise: 'api.md "Every request": another request under the same key: 422',
+    promise: 'api.md "Retry safely": another request under the same key: 422',
     in: 'idempotency-begin.lua',
     search: "if stored[1] and stored[1] ~= fingerprint then return {'mismatch'} end",
     replace: '',
@@ -292,7 +292,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'idempotency-twice-at-once',
-    promise: 'api.md "Every request": while the first one is still running: 409',
+    promise: 'api.md "Retry safely": while the first one is still running: 409',
     in: 'idempotency-begin.lua',
     search: "if (tonumber(stored[3] or nil) or 0) > now then return {'in-progress'} end",
     replace: '',
@@ -308,7 +308,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'failed-job-status-not-200',
-    promise: 'api.md "Follow": GET /v1/status answers 200 in every state, a failed job an error envelope',
+    promise: 'api.md "Follow a job": GET /v1/status answers 200 in every state, a failed job an error envelope',
     in: 'sendFailure',
     search: 'sendJson(response, 200, {',
     replace: 'sendJson(response, 400, {',
@@ -316,7 +316,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'list-ends-after-a-page',
-    promise: 'api.md "Follow": only nextCursor: null is the end of a list',
+    promise: 'api.md "List jobs": only nextCursor: null is the end of a list',
     in: 'listJobs',
     search: 'const isFull = found.length === limit &&',
     replace: 'if (found.length === limit) break;\n    const isFull = found.length === limit &&',
@@ -332,7 +332,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'erase-keeps-the-files',
-    promise: 'api.md "Change your mind": DELETE of a finished job erases its files',
+    promise: 'api.md "Cancel, erase or retry": DELETE of a finished job erases its files',
     in: 'eraseFiles',
     search: 'await Promise.all(storageKeysOf(result).map((key) => storage.remove(key)));',
     replace: '',
@@ -340,7 +340,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'stream-outlives-its-key',
-    promise: 'api.md "Keys": the event streams of a revoked key end',
+    promise: 'reference/api.md "Keys": the event streams of a revoked key end',
     in: 'JobChanges.constructor',
     search: '[REVOKED_CHANNEL]: (keyId) => this.#revocations.emit(keyId),',
     replace: '[REVOKED_CHANNEL]: () => undefined,',
@@ -348,7 +348,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'no-reset-after-an-outage',
-    promise: 'api.md "All jobs at once": event: reset comes again when changes may have been lost',
+    promise: 'api.md "Watch all jobs": event: reset comes again when changes may have been lost',
     in: 'JobChanges.#notifyMissed',
     search: 'for (const { missed } of this.#watchersOf(keyId)) missed();',
     replace: 'this.#watchersOf(keyId);',
@@ -396,7 +396,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'unfinished-job-retried',
-    promise: 'api.md "Change your mind": POST …/retry makes a new job of a failed one',
+    promise: 'api.md "Cancel, erase or retry": POST …/retry makes a new job of a failed one',
     in: 'demandRetryable',
     search: "status !== 'failed'",
     replace: "status === 'completed'",
@@ -404,7 +404,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'repeated-transcription-heard-twice',
-    promise: 'api.md "Transcription for OpenAI\'s clients": the same file again joins the job that runs',
+    promise: 'reference/api.md "Transcription for OpenAI\'s clients": the same file again joins the job that runs',
     in: 'joinOrSubmit',
     search: '(await hold()) === 1',
     replace: '(await hold()) === 2',
@@ -420,7 +420,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'equal-transcriptions-do-not-wait',
-    promise: 'api.md: the same file with the same fields joins the job that runs',
+    promise: 'reference/api.md: the same file with the same fields joins the job that runs',
     in: 'oneByOne',
     search: 'while (!isTaken) {',
     replace: 'while (false) {',
@@ -452,7 +452,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'hopeless-transcription-retried',
-    promise: 'api.md "Transcription for OpenAI\'s clients": x-should-retry: false where it cannot help',
+    promise: 'reference/api.md "Transcription for OpenAI\'s clients": x-should-retry: false where it cannot help',
     in: 'sendOpenAiError',
     search: '!isRetryable(error)',
     replace: 'isRetryable(error)',
@@ -460,7 +460,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'bulk-retry-stops-at-the-first-refusal',
-    promise: 'api.md "Change your mind": a job that cannot be retried doesn\'t keep the others from it',
+    promise: 'api.md "Cancel, erase or retry": a job that cannot be retried doesn\'t keep the others from it',
     in: 'each',
     search: 'if (!(error instanceof ServiceError)) throw error;',
     replace: 'throw error;',
@@ -477,7 +477,7 @@ export const apiFaults: readonly Fault[] = [
   {
     name: 'bulk-retry-ids-by-place',
     promise:
-      'api.md "Requests that come twice": a repeated bulk retry makes no second job, whatever became of the others',
+      'api.md "Retry safely": a repeated bulk retry makes no second job, whatever became of the others',
     in: 'submitJobs',
     search: "idFor('job', seed && `${seed}:${retryOf}`, 0)",
     replace: "idFor('job', seed, index)",
@@ -485,7 +485,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'bulk-deletes-for-one-request',
-    promise: 'api.md "Change your mind": deletions count as one request each',
+    promise: 'api.md "Cancel, erase or retry": deletions count as one request each',
     in: 'deleteAll',
     search: 'cost: jobIds.length - 1',
     replace: 'cost: 0',
@@ -493,7 +493,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'usage-counted-with-each-filing',
-    promise: 'api.md "Usage": a job counts once, on the day it ended',
+    promise: 'reference/api.md "Usage": a job counts once, on the day it ended',
     in: 'file-ended.lua',
     search: "redis.call('HSET', hash, COUNTED, '1')",
     replace: '',

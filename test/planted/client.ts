@@ -36,7 +36,7 @@ export const clientFaults: readonly Fault[] = [
   },
   {
     name: 'client-takes-old-webhooks',
-    promise: 'webhooks.md "Verify": a timestamp more than five minutes off is refused',
+    promise: 'how-to/webhooks.md "Verify the signature": a timestamp more than five minutes off is refused',
     in: 'verifyWebhook',
     search: 'Math.abs(nowMs / 1000 - Number(timestamp)) > toleranceSeconds',
     replace: 'nowMs / 1000 - Number(timestamp) > 1000 * toleranceSeconds',

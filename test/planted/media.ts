@@ -4,7 +4,7 @@ import type { Fault } from './fault.ts';
 export const mediaFaults: readonly Fault[] = [
   {
     name: 'gaps-stay-open',
-    promise: 'api.md "The clock": silence fills every gap above 40 ms',
+    promise: 'reference/api.md "Output fields": silence fills every gap above 40 ms',
     in: 'CLOCK_TOLERANCE_SECONDS',
     search: '0.04',
     replace: '0.4',
@@ -20,7 +20,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'cut-in-the-wrong-place',
-    promise: 'api.md output.start: seconds into the source at which the output begins',
+    promise: 'reference/api.md output.start: seconds into the source at which the output begins',
     in: 'trimFilters',
     search: '`atrim=start=${trim.startSeconds}${end}`',
     replace: '`atrim=start=${Math.floor(trim.startSeconds)}${end}`',
@@ -39,7 +39,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'silence-of-a-clip-counted-from-the-beginning',
-    promise: 'api.md timeline.filledSeconds: how much silence was put into the output',
+    promise: 'reference/api.md timeline.filledSeconds: how much silence was put into the output',
     in: 'gapMeter',
     search: 'span?.startSeconds ?? 0',
     replace: '0',
@@ -63,7 +63,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'better-sound-than-asked-copied',
-    promise: 'api.md "copied": audio is encoded when a quality below the source\'s was asked for',
+    promise: 'reference/api.md "Formats": audio is encoded when a quality below the source\'s was asked for',
     in: 'planCopy',
     search: '(track.bitrateKbps ?? 0) > requestedKbps * NOMINAL_TOLERANCE',
     replace: '(track.bitrateKbps ?? 0) > requestedKbps * 100',
@@ -71,7 +71,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'loudness-above-the-peak-limit',
-    promise: 'api.md output.normalize: a true-peak limit of -1 dBTP',
+    promise: 'reference/api.md output.normalize: a true-peak limit of -1 dBTP',
     in: 'firstGain',
     search: 'ceilingDbtp: needsLimiter ? FIRST_CEILING_DBTP : null',
     replace: 'ceilingDbtp: needsLimiter ? null : null',
@@ -79,7 +79,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'cut-file-taken-as-whole',
-    promise: 'api.md "Truncated": such a job fails with INVALID_VIDEO',
+    promise: 'api.md "Outputs": such a job fails with INVALID_VIDEO',
     in: 'extractAudio',
     search: 'truncated !== null && !first.plan.acceptTruncated',
     replace: 'truncated !== null && first.plan.track.channels === 0',
@@ -87,7 +87,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'cut-file-without-warning',
-    promise: 'api.md "Truncated": with acceptTruncated the job has warnings: TRUNCATED',
+    promise: 'api.md "Outputs": with acceptTruncated the job has warnings: TRUNCATED',
     in: 'warningsOf',
     search: "truncated === null ? [] : [{ code: 'TRUNCATED' as const, message: truncated }]",
     replace: 'truncated === null ? [] : []',
@@ -95,7 +95,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'bubble-of-a-megabyte',
-    promise: 'api.md "copied": voice keeps the file within 512 KiB',
+    promise: 'reference/api.md "Formats": voice keeps the file within 512 KiB',
     in: 'VOICE_BUBBLE_BYTES',
     search: '512 * 1024',
     replace: '1024 * 1024',
@@ -114,7 +114,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'notes-cut-in-words',
-    promise: 'api.md "A long recording": notes are cut in the longest pause of the last third of what fits',
+    promise: 'reference/api.md "Long voice messages": notes are cut in the longest pause of the last third of what fits',
     in: 'cutBefore',
     search: 'return Math.floor((longest.from + longest.to) / 2);',
     replace: 'return earliest;',
@@ -122,7 +122,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'tags-kept-against-the-wish',
-    promise: 'api.md output.preserveMetadata: false keeps no tags',
+    promise: 'reference/api.md output.preserveMetadata: false keeps no tags',
     in: 'writeMetadata',
     search: '!preserveMetadata || !format.keeps.tags',
     replace: '!format.keeps.tags',
@@ -130,7 +130,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'default-track-overlooked',
-    promise: 'api.md output.track: default: the default-flagged, else the first',
+    promise: 'reference/api.md output.track: default: the default-flagged, else the first',
     in: 'findTrack',
     search: 'best.find(({ isDefault }) => isDefault) ?? best[0]',
     replace: 'best[0]',
@@ -235,7 +235,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'live-stream-taken',
-    promise: 'api.md "Streams": a live stream fails with EXTRACTION_FAILED live stream',
+    promise: 'reference/api.md "Streams": a live stream fails with EXTRACTION_FAILED live stream',
     in: 'parseMedia',
     search: "hasEnd = tags.has('EXT-X-ENDLIST')",
     replace: "hasEnd = tags.has('EXT-X-TARGETDURATION')",
@@ -243,7 +243,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'one-iv-for-all-segments',
-    promise: 'api.md "Streams": AES-128 with changing keys',
+    promise: 'reference/api.md "Streams": AES-128 with changing keys',
     in: 'addSegment',
     search: 'key.iv ?? sequenceIv(reading.sequence)',
     replace: 'key.iv ?? sequenceIv(0n)',
@@ -251,7 +251,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'redirects-of-streams-not-counted',
-    promise: 'api.md "Streams": a job causes at most 512 redirects',
+    promise: 'reference/api.md "Streams": a job causes at most 512 redirects',
     in: 'StreamRequests.of',
     search: 'if (isRedirect) await counted.redirects.take();',
     replace: '',
@@ -259,7 +259,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'places-at-a-host-without-end',
-    promise: 'api.md "Streams": for a key at one host 8 requests at a time',
+    promise: 'reference/api.md "Streams": for a key at one host 8 requests at a time',
     in: 'HostShare.#serve',
     search: 'if (this.#running.size >= this.#places) await this.#findPlace();',
     replace: 'if (this.#places === 0) await this.#findPlace();',
@@ -267,7 +267,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'headers-of-transport-streams-fetched',
-    promise: 'api.md "Streams": headers only for fMP4 and WebM',
+    promise: 'reference/api.md "Streams": headers only for fMP4 and WebM',
     in: 'SegmentFetcher.#initOf',
     search: "kind === 'mpegts' ||",
     replace: '',
@@ -275,7 +275,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'half-segments-taken',
-    promise: 'api.md "Streams": a segment that is short is asked for again, then told',
+    promise: 'reference/api.md "Streams": a segment that is short is asked for again, then told',
     in: 'missingSeconds',
     search: 'if (shown > 0) return missing;',
     replace: 'if (shown > 0) return 0;',
@@ -283,7 +283,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'missing-segments-untold',
-    promise: 'api.md "warnings": SEGMENTS_MISSING tells the seconds of segments that did not come',
+    promise: 'reference/api.md "Warnings": SEGMENTS_MISSING tells the seconds of segments that did not come',
     in: 'Losses.#lose',
     search: 'this.#missingSeconds += seconds;',
     replace: '',
@@ -291,7 +291,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'cut-playlists-are-live',
-    promise: 'api.md "Streams": a playlist that was cut off is a failed download',
+    promise: 'reference/api.md "Streams": a playlist that was cut off is a failed download',
     in: 'requireLive',
     search: 'if (isOpenEnded || isCutOff(text))',
     replace: 'if (isOpenEnded)',
@@ -299,7 +299,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'what-follows-missing-frames-shifted',
-    promise: 'api.md "Streams": what follows a missing segment stays in its place',
+    promise: 'reference/api.md "Streams": what follows a missing segment stays in its place',
     in: 'PackedAudioJoiner.append',
     search: 'this.#lackSeconds = missingSeconds;',
     replace: '',
@@ -308,7 +308,7 @@ export const mediaFaults: readonly Fault[] = [
   {
     name: 'http-inside-https-stream',
     promise:
-      'api.md "Streams": an address of http: in a stream that came by https: fails with DOWNLOAD_FAILED',
+      'reference/api.md "Streams": an address of http: in a stream that came by https: fails with DOWNLOAD_FAILED',
     in: 'requireTls',
     search: "playlist.url.startsWith('https:') &&",
     replace: "playlist.url.startsWith('http:') &&",
@@ -320,7 +320,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'uploaded-playlist-taken',
-    promise: 'api.md "Streams": an upload may not lead to a stream: INVALID_VIDEO',
+    promise: 'reference/api.md "Streams": an upload may not lead to a stream: INVALID_VIDEO',
     in: 'openUpload',
     search: '(await streamKindOf(path)) !== undefined',
     replace: "(await streamKindOf(path)) === 'hls'",

@@ -39,7 +39,7 @@ export const outboundFaults: readonly Fault[] = [
   },
   {
     name: 'unusual-port-reachable',
-    promise: 'api.md "Submit": an address has a usual port (OUTBOUND_PORTS)',
+    promise: 'api.md "Sources": an address has a usual port (OUTBOUND_PORTS)',
     in: 'routeRefusal',
     search: '!policy.ports.includes(port)',
     replace: 'policy.ports.length === 0',
@@ -99,7 +99,7 @@ export const outboundFaults: readonly Fault[] = [
   },
   {
     name: 'headers-come-back-from-abroad',
-    promise: 'api.md "source.headers": a redirect to another origin ends them, even where it leads back',
+    promise: 'api.md "Headers for the source": a redirect to another origin ends them, even where it leads back',
     in: 'get',
     search: 'originHeaders = stillAllowed(originHeaders, next.url);',
     replace: 'originHeaders = stillAllowed(options.originHeaders, next.url);',
@@ -107,7 +107,7 @@ export const outboundFaults: readonly Fault[] = [
   },
   {
     name: 'headers-to-another-scheme',
-    promise: 'api.md "source.headers": to the scheme, host and port of url alone',
+    promise: 'api.md "Headers for the source": to the scheme, host and port of url alone',
     in: 'originOf',
     search: '${protocol}//',
     replace: '//',

@@ -28,7 +28,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'page-ends-at-missing-records',
-    promise: 'api.md: a page of GET /v1/jobs has `limit` jobs while there are so many',
+    promise: 'api.md "List jobs": a page of GET /v1/jobs has `limit` jobs while there are so many',
     in: 'recordsOf',
     search: 'if (positions.length < count) return;',
     replace: 'return;',
@@ -36,7 +36,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'ended-jobs-count-as-unfinished',
-    promise: 'api.md "Usage": unfinished jobs are those that have not ended',
+    promise: 'reference/api.md "Usage": unfinished jobs are those that have not ended',
     in: 'countUnfinished',
     search: 'await fileEnds(redis, ENDS, 1);',
     replace: '',
@@ -301,7 +301,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'no-place-for-newcomers',
-    promise: 'api.md "What a key may use": a key without a place begins at once beside a full worker',
+    promise: 'reference/api.md "Limits": a key without a place begins at once beside a full worker',
     in: 'Shares.admits',
     search: 'keys.length < 2 * places && !keys.includes(tenant)',
     replace: 'keys.length < places && !keys.includes(tenant)',
@@ -309,7 +309,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'no-encoder-for-newcomers',
-    promise: 'api.md "What a key may use": a key without an encoder gets one at once',
+    promise: 'reference/api.md "Limits": a key without an encoder gets one at once',
     in: 'Semaphore.#next',
     search: 'const isMore = this.#free > -this.#beyond;',
     replace: 'const isMore = false;',
@@ -317,7 +317,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'no-fair-share',
-    promise: 'api.md "What a key may use": a place that falls free goes to a key below its share',
+    promise: 'reference/api.md "Limits": a place that falls free goes to a key below its share',
     in: 'Shares.left',
     search: 'byKey.size > 1 && served.length > 0',
     replace: 'byKey.size > 100 && served.length > 0',
@@ -325,7 +325,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'processor-time-uncharged',
-    promise: 'api.md "What a key may use": above CPU_SECONDS_PER_MINUTE further jobs wait as those of low',
+    promise: 'reference/api.md "Limits": above CPU_SECONDS_PER_MINUTE further jobs wait as those of low',
     in: 'chargedTo',
     search: 'void charge(tenant, seconds)',
     replace: 'void charge(tenant, 0)',
@@ -333,7 +333,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'processor-time-charged-at-the-end',
-    promise: 'api.md "What a key may use": processor time is charged while tools run',
+    promise: 'reference/api.md "Limits": processor time is charged while tools run',
     in: 'RunMeter.follow',
     search: 'this.#timer = setInterval(() => void this.#look(pid), LOOK_EVERY_MS);',
     replace: '',
@@ -341,7 +341,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'tools-over-budget-not-lowered',
-    promise: 'api.md "What a key may use": above CPU_SECONDS_PER_MINUTE its tools run at nice 19',
+    promise: 'reference/api.md "Limits": above CPU_SECONDS_PER_MINUTE its tools run at nice 19',
     in: 'lower',
     search: 'constants.priority.PRIORITY_LOW',
     replace: '0',
@@ -406,7 +406,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'wrong-sha256',
-    promise: 'api.md "Fetch": outputFile.sha256 is that of the file',
+    promise: 'api.md "Download": outputFile.sha256 is that of the file',
     in: 'hashOf',
     search: 'hash.update(buffer.subarray(0, bytesRead));',
     replace: 'hash.update(buffer);',

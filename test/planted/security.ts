@@ -102,7 +102,7 @@ export const securityFaults: readonly Fault[] = [
   },
   {
     name: 'two-hosts-in-a-request',
-    promise: 'api.md "Routes": a request with more than one Host is answered 400',
+    promise: 'reference/api.md "Routes": a request with more than one Host is answered 400',
     in: 'isHostValid',
     search: "count === 0 || (count === 1 && HOST.test(host ?? ''))",
     replace: "count === 0 || HOST.test(host ?? '')",

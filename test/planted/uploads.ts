@@ -20,7 +20,7 @@ export const uploadFaults: readonly Fault[] = [
   },
   {
     name: 'uploads-without-budget',
-    promise: 'api.md "What a key may use": above UPLOADS_PER_KEY or UPLOAD_BYTES_PER_KEY 429',
+    promise: 'reference/api.md "Limits": above UPLOADS_PER_KEY or UPLOAD_BYTES_PER_KEY 429',
     in: 'beginWithinBudget',
     search: 'if (over === undefined) return;',
     replace: 'if (over === undefined || over.retryAfterSeconds > 0) return;',
@@ -28,7 +28,7 @@ export const uploadFaults: readonly Fault[] = [
   },
   {
     name: 'unknown-part-accepted',
-    promise: 'api.md "Submit": any other part of a form is refused',
+    promise: 'api.md "Sources": any other part of a form is refused',
     in: 'readForm',
     search: '(isRepeated || !only.textParts.includes(name))) { fault(only.extraPart(name));',
     replace: '(isRepeated || !only.textParts.includes(name))) { only.extraPart(name);',

@@ -4,7 +4,7 @@ import type { Fault } from './fault.ts';
 export const webhookFaults: readonly Fault[] = [
   {
     name: 'signature-without-the-id',
-    promise: 'webhooks.md "Verify": HMAC-SHA256 over <id>.<timestamp>.<body>',
+    promise: 'webhooks.md "Signatures": HMAC-SHA256 over <id>.<timestamp>.<body>',
     in: 'webhookMac',
     search: '`${id}.${timestamp}.${body}`',
     replace: '`${id.length}.${timestamp}.${body}`',
@@ -12,7 +12,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'replaced-secret-signs-no-more',
-    promise: 'webhooks.md "Verify": a secret that was replaced signs for 24 hours more',
+    promise: 'webhooks.md "Signatures": a secret that was replaced signs for 24 hours more',
     in: 'WebhookSecrets.of',
     search: 'stillWorking(stored?.replaced).map(',
     replace: 'stillWorking(undefined).map(',
@@ -28,7 +28,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'redirect-counts-as-delivered',
-    promise: 'webhooks.md "Answer": anything but 2xx is a failure, also a redirect',
+    promise: 'webhooks.md "Retries": anything but 2xx is a failure, also a redirect',
     in: 'send',
     search: 'const isTaken = status >= 200 && status < 300;',
     replace: 'const isTaken = status >= 200 && status < 400;',
@@ -36,7 +36,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'new-id-for-each-try',
-    promise: 'webhooks.md "Verify": webhook-id is the same in every attempt',
+    promise: 'webhooks.md "Signatures": webhook-id is the same in every attempt',
     in: 'send',
     search: 'postWebhook(post, { ...webhook, headers }, signal)',
     replace: 'postWebhook(post, { ...webhook, id: `${webhook.id}-${performance.now()}`, headers }, signal)',
@@ -44,7 +44,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'one-try-too-many',
-    promise: 'webhooks.md "The schedule": ten attempts, then it has failed',
+    promise: 'webhooks.md "Retries": ten attempts, then it has failed',
     in: 'scheduled',
     search: 'tries < seconds.length ?',
     replace: 'tries <= seconds.length ?',
@@ -52,7 +52,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'retry-after-of-receivers-ignored',
-    promise: 'webhooks.md "The schedule": a Retry-After is honoured up to an hour',
+    promise: 'webhooks.md "Retries": a Retry-After is honoured up to an hour',
     in: 'retryDelayMs',
     search: 'Math.max(distance, Math.min(retryAfterSeconds, LONGEST_RETRY_AFTER_SECONDS))',
     replace: 'Math.max(distance, Math.min(0 * retryAfterSeconds, LONGEST_RETRY_AFTER_SECONDS))',
@@ -60,7 +60,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'resend-of-other-keys',
-    promise: 'webhooks.md "Look": resend is of everything of your key that failed',
+    promise: 'webhooks.md "Deliveries": resend is of everything of your key that failed',
     in: 'JobFollowUps.resendWebhooks',
     search: 'payload.tenant === tenant',
     replace: "payload.tenant !== ''",
@@ -68,7 +68,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'dead-endpoint-holds-up-its-key',
-    promise: 'webhooks.md "The schedule": an endpoint without an answer gets one attempt at a time',
+    promise: 'webhooks.md "Concurrency": an endpoint without an answer gets one attempt at a time',
     in: 'try-places.lua',
     search: 'if standing ~= ANSWERS then return held(alone(e)) == 0 end',
     replace: 'if standing ~= ANSWERS then return true end',
@@ -76,7 +76,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'endpoint-that-dies-takes-its-key',
-    promise: 'webhooks.md "The schedule": all but the first attempt fit in the first half of the key’s',
+    promise: 'webhooks.md "Concurrency": all but the first attempt fit in the first half of the key’s',
     in: 'try-places.lua',
     search: "return held(own(k, e)) == 0 or heldFrom('key', k, ANSWERS) < firstsFrom",
     replace: 'return true',
@@ -84,7 +84,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'dead-endpoints-take-their-host',
-    promise: 'webhooks.md "The schedule": two of a host’s are never theirs',
+    promise: 'webhooks.md "Concurrency": two of a host’s are never theirs',
     in: 'try-places.lua',
     search: 'math.max(1, perHost - 2)',
     replace: 'perHost',
@@ -92,7 +92,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'endpoints-remembered-without-end',
-    promise: 'webhooks.md "The schedule": the last 500 endpoints of a key are remembered',
+    promise: 'webhooks.md "Concurrency": the last 500 endpoints of a key are remembered',
     in: 'try-place-leave.lua',
     search: 'if tooMany > 0 then',
     replace: 'if tooMany > 0 and tooMany < 0 then',
@@ -180,7 +180,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'destination-without-digest',
-    promise: 'api.md "Into a bucket": sent is Repr-Digest, the sha256 of the file',
+    promise: 'reference/api.md "Destination fields": sent is Repr-Digest, the sha256 of the file',
     in: 'headersOf',
     search: "'repr-digest': `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,",
     replace: '',
@@ -302,7 +302,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'every-note-quotes',
-    promise: 'api.md "A long recording": the first note alone has quote and mentions',
+    promise: 'reference/api.md "Long voice messages": the first note alone has quote and mentions',
     in: 'sendVoice',
     search: 'part === 0 ? payload.request : withoutContext(payload.request)',
     replace: 'part >= 0 ? payload.request : withoutContext(payload.request)',
@@ -390,7 +390,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'run-goes-on-after-a-failure',
-    promise: 'api.md "A long recording": a note that fails stops those after it',
+    promise: 'reference/api.md "Long voice messages": a note that fails stops those after it',
     in: 'addNext',
     search: "if (outcome?.status === 'sent' && next >= 0) {",
     replace: `if (part + 1 < parts.length) return followUps.addVoice({ tenant, jobId, sendId, part: part + 1, request });
@@ -399,7 +399,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'only-webhooks-are-listed',
-    promise: 'webhooks.md "Look": deliveries show all that follows the job',
+    promise: 'webhooks.md "Deliveries": deliveries show all that follows the job',
     in: 'JobFollowUps.#add',
     search: 'await this.#index(data.jobId, `${queue} ${id}`);',
     replace: '',

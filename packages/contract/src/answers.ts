@@ -13,7 +13,7 @@ export const AcceptedJob = z.object({
   estimatedTime: z
     .number()
     .min(0)
-    .meta({ description: 'Seconds until the job will have ended, from measured throughput', example: 14.2 }),
+    .meta({ description: 'Seconds until the job ends, estimated from recent jobs', example: 14.2 }),
   statusUrl: z.string().meta({ example: 'https://soundpost.example/v1/status/job_5f0c2a9be41d7783' }),
 });
 export type AcceptedJob = z.infer<typeof AcceptedJob>;
@@ -45,18 +45,19 @@ export const JobList = z.object({
   jobs: z.array(Job),
   nextCursor: z.string().nullable().meta({ example: null }),
   total: z.int().min(0).optional().meta({
-    description: 'Jobs on all pages; not of a search. One that has just expired may be counted',
+    description: 'Jobs on all pages; not with a search. May include a job that has just expired',
     example: 1,
   }),
   searchedUntil: z.iso.datetime().nullable().optional().meta({
-    description: 'Of a search: it has looked at the jobs submitted after this time; null once at all',
+    description: 'With a search: all jobs submitted after this time were searched; null if all jobs were',
   }),
 });
 
 /** POST /v1/jobs/bulk. */
 export const BulkRequest = z.strictObject({
   action: z.enum(['retry', 'delete']).meta({
-    description: 'As for one job: retry a failed one as a new job; cancel an unfinished one, or erase files',
+    description:
+      'retry: runs failed jobs again as new ones. delete: cancels unfinished jobs and erases the files of finished ones',
     example: 'retry',
   }),
   jobs: z
@@ -71,10 +72,10 @@ export const BulkResults = z.object({
       jobId: JobId,
       ok: z.boolean().meta({ example: true }),
       newJobId: JobId.optional().meta({
-        description: 'Of a retry: the new job',
+        description: 'The new job of a retry',
         example: 'job_90aa41c6fe0d2b18',
       }),
-      error: ErrorBody.optional().meta({ description: 'Why this job was left as it is' }),
+      error: ErrorBody.optional().meta({ description: 'Why this job was not changed' }),
     }),
   ),
 });
@@ -85,7 +86,7 @@ export const UploadAnswer = z.object({
   size: z.int().min(0).meta({ example: 734_003_200 }),
   expiresAt: z.iso.datetime().meta({ example: '2026-01-02T00:00:00.000Z' }),
   complete: z.boolean().meta({
-    description: 'Whether all bytes are there; only a complete upload can be the source of a job',
+    description: 'Whether all bytes have arrived; only a complete upload can be a source',
     example: true,
   }),
 });
@@ -106,7 +107,7 @@ export const WebhookDelivery = z.object({
   ...progress,
   endpoint,
   body: z.looseObject({ event: z.string() }).meta({
-    description: 'What every try posts; of the receiver’s answers only status and time are kept',
+    description: 'What every attempt posts; of the receiver’s answers only status and time are kept',
     example: { event: 'job.failed', jobId: 'job_5f0c2a9be41d7783' },
   }),
 });
@@ -116,7 +117,7 @@ const OtherDelivery = z.object({
   deliveryId,
   kind: z.enum(['voice-message', 'transcript', 'destination']),
   name: OutputName.optional().meta({
-    description: 'Of transcripts and destinations: the name of the output',
+    description: 'The output’s name, for transcripts and destinations',
   }),
   ...progress,
 });
@@ -143,7 +144,7 @@ export const EndpointList = z.object({
         example: 204,
       }),
       lastAt: z.iso.datetime().meta({ description: 'Of the last attempt' }),
-      pending: z.int().min(0).meta({ description: 'Notifications that are still to be sent', example: 0 }),
+      pending: z.int().min(0).meta({ description: 'Deliveries still to be sent', example: 0 }),
     }),
   ),
   nextCursor: z.string().nullable().meta({ example: null }),
@@ -164,7 +165,7 @@ export const EndpointDeliveries = z.object({
 /** POST /v1/deliveries/resend. */
 export const ResendRequest = z.strictObject({
   since: z.iso.datetime({ offset: true }).meta({
-    description: 'Notifications that failed at this time or later are sent again',
+    description: 'Deliveries that failed at this time or later are resent',
     example: '2026-11-23T14:00:00Z',
   }),
   endpoint: z
@@ -172,12 +173,12 @@ export const ResendRequest = z.strictObject({
     .max(2048)
     .optional()
     .meta({
-      description: 'Only those to this endpoint; a query does not count',
+      description: 'Only deliveries to this endpoint; its query is ignored',
       example: 'https://example.com/hooks/audio',
     }),
 });
 export const Resent = z.object({
-  resent: z.int().min(0).meta({ description: 'How many are being sent again' }),
+  resent: z.int().min(0).meta({ description: 'How many are being resent' }),
 });
 export const WebhookSecret = z.object({
   secret: z
@@ -185,7 +186,7 @@ export const WebhookSecret = z.object({
     .regex(/^whsec_/)
     .meta({ example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }),
   replacedUntil: z.iso.datetime().optional().meta({
-    description: 'Only while the secret before it signs as well: until when',
+    description: 'Until when the previous secret also signs; only while it does',
   }),
 });
 export const WebhookTest = z.object({
@@ -201,18 +202,18 @@ const Allowance = z.object({ limit: z.number(), remaining: z.int(), resetSeconds
 const Budget = z.object({ limit: z.int().min(0), used: z.int().min(0), remaining: z.int().min(0) });
 
 export const UsageDay = z.object({
-  day: z.iso.date().meta({ description: 'In UTC, on which the jobs ended', example: '2026-01-01' }),
-  jobs: z.int().min(0).meta({ description: 'That ended', example: 42 }),
-  failed: z.int().min(0).meta({ description: 'Of these, cancelled ones included', example: 2 }),
+  day: z.iso.date().meta({ description: 'Day in UTC on which the jobs ended', example: '2026-01-01' }),
+  jobs: z.int().min(0).meta({ description: 'Jobs that ended', example: 42 }),
+  failed: z.int().min(0).meta({ description: 'Failed ones, including cancelled', example: 2 }),
   audioSeconds: z.number().min(0).meta({
-    description: 'Of each completed job the length of its first file, or of its source if it makes none',
+    description: 'For each completed job, the length of its first file, or of its source if it makes none',
     example: 25_310.4,
   }),
   bytesIn: z.int().min(0).meta({
-    description: 'Sizes of the sources; of a failed job if it was found out',
+    description: 'Sizes of the sources; for a failed job, if known',
     example: 7_340_032_000,
   }),
-  bytesOut: z.int().min(0).meta({ description: 'Sizes of the files that were made', example: 812_004_112 }),
+  bytesOut: z.int().min(0).meta({ description: 'Sizes of the files made', example: 812_004_112 }),
   processorSeconds: z.number().min(0).meta({ example: 913.6 }),
 });
 export type UsageDay = z.infer<typeof UsageDay>;
@@ -228,32 +229,32 @@ export const Usage = z.object({
   submissions: Allowance.meta({ example: { limit: 60, remaining: 58, resetSeconds: 41 } }),
   reads: Allowance.meta({ example: { limit: 3600, remaining: 3590, resetSeconds: 41 } }),
   recordBytes: Allowance.meta({
-    description: 'Bytes that the records of submitted jobs may have a minute',
+    description: 'Bytes of records of submitted jobs per minute',
     example: { limit: 16_777_216, remaining: 16_775_380, resetSeconds: 41 },
   }),
   transcriptSeconds: Allowance.nullable().meta({
-    description: 'Seconds of audio that may be transcribed a day; null: no limit',
+    description: 'Seconds of audio to transcribe per day; null: no limit',
     example: { limit: 36_000, remaining: 34_170, resetSeconds: 80_412 },
   }),
   processorSeconds: Allowance.nullable().meta({
-    description: 'Seconds of processor time that its jobs may use a minute; null: no limit',
+    description: 'Processor seconds of its jobs per minute; null: no limit',
     example: null,
   }),
   unfinishedJobs: Budget.meta({ example: { limit: 100, used: 2, remaining: 98 } }),
   uploads: Budget.meta({
-    description: 'That are unfinished or kept',
+    description: 'Unfinished or kept uploads',
     example: { limit: 200, used: 3, remaining: 197 },
   }),
   uploadBytes: Budget.meta({
-    description: 'Of those uploads together, as they were announced',
+    description: 'Bytes of these uploads, as announced',
     example: { limit: 53_687_091_200, used: 73_400_320, remaining: 53_613_690_880 },
   }),
   eventStreams: Budget.meta({
-    description: 'That are open now',
+    description: 'Open event streams',
     example: { limit: 50, used: 1, remaining: 49 },
   }),
   days: z.array(UsageDay).optional().meta({
-    description: 'Only with `from` or `to`: each day of the span, oldest first',
+    description: 'With `from` or `to`: each day of the span, oldest first',
   }),
   streamRequests: z
     .object({
@@ -262,13 +263,13 @@ export const Usage = z.object({
         perSecond: z.int().meta({ example: 40 }),
       }),
       perJob: z.object({
-        requests: z.int().meta({ description: 'Beside segments', example: 2000 }),
+        requests: z.int().meta({ description: 'Besides segments', example: 2000 }),
         redirects: z.int().meta({ example: 512 }),
       }),
       hosts: z.array(z.object({ host: z.string(), atOnceLeft: z.int() })).meta({
-        description: 'That its jobs ask now, the latest 20',
+        description: 'Hosts that its jobs use now, the latest 20',
         example: [{ host: 'cdn.example', atOnceLeft: 5 }],
       }),
     })
-    .meta({ description: "What playlists and manifests may cause at others' servers" }),
+    .meta({ description: 'Limits on the requests that streams cause at other servers' }),
 });

@@ -39,20 +39,20 @@ export const NewKeyRequest = z.strictObject({
     .default([])
     .meta({
       description:
-        'Gateway instances that voice messages may be sent as; `*` for any. The caller must have each of them, or `*`',
+        'Gateway instances that the key may send from; `*` for any. The caller must have each of them, or `*`',
       example: ['support'],
     }),
 });
 
 /** A key without its secret. */
 export const KeyState = z.object({
-  id: TenantId.meta({ description: 'Names the key; also the tenant of its jobs', example: 'k3v9x0qa' }),
+  id: TenantId.meta({ description: 'The key’s id, and the tenant of its jobs', example: 'k3v9x0qa' }),
   name: z.string().meta({ example: 'newsroom' }),
   scopes: z.array(Scope).meta({ example: ['extract', 'read', 'download'] }),
   instances: z.array(z.string()).meta({ example: ['support'] }),
   status: z.enum(['active', 'paused', 'revoked', 'unreadable']).meta({
     description:
-      'A paused key reads and removes only, and its jobs wait; a revoked one opens nothing, nor does one whose record cannot be read, until it is revoked',
+      'paused: can only read and delete, its jobs wait. revoked: has no access. unreadable: has no access, because its record cannot be read; revoke it',
     example: 'active',
   }),
   createdAt: z.iso.datetime().meta({ example: '2026-01-01T00:00:00.000Z' }),
@@ -77,7 +77,7 @@ export const KeyList = z.object({
 /** POST /v1/keys and rotate. */
 export const KeyWithSecret = KeyState.extend({
   key: z.string().meta({
-    description: 'The key itself, for X-API-Key: answered this once and never again',
+    description: 'The key for X-API-Key; shown only once',
     example: 'sp_k3v9x0qa_9dXw2LrTq7mZcB4nYhVfKs8JgPe1RuAo',
   }),
 });

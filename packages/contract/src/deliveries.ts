@@ -19,7 +19,7 @@ export const DeliveryProgress = z.object({
     .optional()
     .meta({
       description:
-        'Only while the endpoint of the webhook (scheme, host, port and path) keeps failing. It gets one attempt at a time, so the next one can come later than nextAttemptAt',
+        'Only while the webhook’s endpoint (scheme, host, port and path) keeps failing. It gets one attempt at a time, so the next one may come after nextAttemptAt',
     }),
 });
 export type DeliveryProgress = z.infer<typeof DeliveryProgress>;

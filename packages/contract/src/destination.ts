@@ -17,7 +17,7 @@ export const DestinationRequest = z.strictObject({
     )
     .meta({
       description:
-        'https address that takes a PUT, such as a presigned one of S3. {name} and {extension} in its path are filled in: the name of the output, and mp3, json, …',
+        'https address that accepts a PUT, such as a presigned S3 address. In its path, {name} becomes the output’s name and {extension} becomes mp3, json, …',
       example: 'https://bucket.s3.example.com/talks/keynote.mp3?X-Amz-Signature=2b7f9a51',
     }),
   headers: headerFields({
@@ -28,7 +28,7 @@ export const DestinationRequest = z.strictObject({
     .optional()
     .meta({
       description:
-        'Sent along, such as x-ms-blob-type. Content-Type takes the place of that of the file; at most 20',
+        'Headers to send, such as x-ms-blob-type, at most 20. Content-Type replaces the file’s own',
       example: { 'x-ms-blob-type': 'BlockBlob' },
     }),
 });
@@ -38,12 +38,12 @@ export type DestinationRequest = z.infer<typeof DestinationRequest>;
 export const DestinationReplayRequest = DestinationRequest.extend({
   url: DestinationRequest.shape.url.optional().meta({
     description:
-      'A new address, such as a presigned one that has not expired; needs the scope download as well. Default: the address that it had',
+      'A new address, such as a fresh presigned one; also needs the scope download. Default: the previous address',
     example: 'https://bucket.s3.example.com/talks/keynote.mp3?X-Amz-Signature=9c04d7e3',
   }),
   headers: DestinationRequest.shape.headers.meta({
     description:
-      'Take the place of those that it had. Default: those that it had, or none at another scheme, host or port',
+      'Replace the previous headers. Default: the previous ones, or none for another scheme, host or port',
     example: { 'x-ms-blob-type': 'BlockBlob' },
   }),
 });
@@ -61,21 +61,21 @@ export function headerBytes(headers: Readonly<Record<string, string>>): number {
 export const DestinationState = z.object({
   url: z.string().meta({
     description:
-      'Without its query, which may hold a secret; of a file with {name} and {extension} filled in',
+      'Without its query, which may contain a secret; for a file, {name} and {extension} are filled in',
     example: 'https://bucket.s3.example.com/talks/keynote.mp3',
   }),
   headers: z
     .array(z.string())
     .optional()
-    .meta({ description: 'Names of the headers that are sent along', example: ['x-ms-blob-type'] }),
+    .meta({ description: 'Names of the headers that are sent', example: ['x-ms-blob-type'] }),
   status: z.enum(['pending', 'completed', 'failed']).meta({
-    description: 'pending until the address took the file, or until it is no longer tried',
+    description: 'pending until the file is uploaded or no attempts are left',
     example: 'completed',
   }),
   error: z
     .object({ code: z.literal('DESTINATION_FAILED'), message: z.string() })
     .nullable()
-    .meta({ description: 'Why it failed; the job is completed all the same', example: null }),
+    .meta({ description: 'Why the upload failed; the job stays completed', example: null }),
 });
 export type DestinationState = z.infer<typeof DestinationState>;
 

@@ -17,74 +17,74 @@ export const gatewayErrorCatalogue = {
   bad_request: {
     httpStatus: 400,
     retryable: false,
-    meaning: 'A field is missing or has a value that the operation does not take.',
+    meaning: 'A field is missing or invalid.',
     remedy: 'Fix the fields that the messages name.',
   },
   unknown_recipient: {
     httpStatus: 400,
     retryable: false,
-    meaning: 'The network of the instance knows nobody and no group under this number.',
-    remedy: 'Check the number with its country code, or the JID.',
+    meaning: 'The network has no person and no group with this number.',
+    remedy: 'Check the number, including its country code, or the JID.',
   },
   not_audio: {
     httpStatus: 400,
     retryable: false,
-    meaning: 'The audio cannot be read as sound.',
-    remedy: 'Check that the file plays and holds an audio track.',
+    meaning: 'The audio cannot be decoded.',
+    remedy: 'Check that the file plays and has an audio track.',
   },
   audio_unreachable: {
     httpStatus: 400,
     retryable: false,
     meaning: 'The audio could not be downloaded from its URL.',
-    remedy: 'Check that the URL is public and answers, or send the audio itself.',
+    remedy: 'Check that the URL works without a sign-in, or send the audio itself.',
   },
   not_editable: {
     httpStatus: 400,
     retryable: false,
-    meaning: 'The message is not one that can be changed.',
-    remedy: 'Change only own messages, and only on networks that can.',
+    meaning: 'This message cannot be changed.',
+    remedy: 'Change only your own messages, on networks that support it.',
   },
   unauthorized: {
     httpStatus: 401,
     retryable: false,
-    meaning: 'The apikey header is missing or does not give access to this instance.',
-    remedy: 'Send the key of the gateway, or the token of this very instance.',
+    meaning: 'The apikey header is missing, or gives no access to this instance.',
+    remedy: "Send the gateway's key, or this instance's token.",
   },
   instance_not_found: {
     httpStatus: 404,
     retryable: false,
     meaning: 'No instance has this name or id.',
-    remedy: 'Look the instance up with GET /instance/fetchInstances.',
+    remedy: 'List the instances with GET /instance/fetchInstances.',
   },
   group_not_found: {
     httpStatus: 404,
     retryable: false,
-    meaning: 'The instance is in no group with this JID.',
-    remedy: 'Look the group up with findChats.',
+    meaning: 'The instance is not in a group with this JID.',
+    remedy: 'List the groups with findChats.',
   },
   message_not_found: {
     httpStatus: 404,
     retryable: false,
-    meaning: 'The chat holds no message with this id.',
-    remedy: 'Use the key that the send operation answered.',
+    meaning: 'The chat has no message with this id.',
+    remedy: 'Use the key from the answer of the send operation.',
   },
   delivery_not_found: {
     httpStatus: 404,
     retryable: false,
-    meaning: 'The instance has no delivery with this id, or has it no more.',
-    remedy: 'Look the delivery up with GET /webhook/deliveries/{instance}.',
+    meaning: 'The instance has no delivery with this id, or it has expired.',
+    remedy: 'List the deliveries with GET /webhook/deliveries/{instance}.',
   },
   not_found: {
     httpStatus: 404,
     retryable: false,
-    meaning: 'There is nothing at this path.',
-    remedy: 'Look the path up in /openapi.json.',
+    meaning: 'Nothing was found at this path.',
+    remedy: 'Check the path in /openapi.json.',
   },
   method_not_allowed: {
     httpStatus: 405,
     retryable: false,
     meaning: 'The path exists, but not with this method.',
-    remedy: 'Use a method of the Allow header.',
+    remedy: 'Use a method from the Allow header.',
   },
   name_in_use: {
     httpStatus: 409,
@@ -102,43 +102,42 @@ export const gatewayErrorCatalogue = {
     httpStatus: 413,
     retryable: false,
     meaning: 'The body is larger than the limit.',
-    remedy: 'Send less; the message names the limit.',
+    remedy: 'Stay below the limit that the message names.',
   },
   unsupported_media_type: {
     httpStatus: 415,
     retryable: false,
-    meaning: 'The Content-Type is not one that this operation reads.',
+    meaning: 'This operation does not accept the Content-Type.',
     remedy: 'Send application/json, or multipart/form-data with a file.',
   },
   idempotency_mismatch: {
     httpStatus: 422,
     retryable: false,
-    meaning: 'The Idempotency-Key was used before with another body.',
-    remedy: 'Use a new key for a new request.',
+    meaning: 'The Idempotency-Key was already used for a different request.',
+    remedy: 'Use a new Idempotency-Key for each new request.',
   },
   rate_limited: {
     httpStatus: 429,
     retryable: true,
-    meaning:
-      'The instance has more to send than its network takes, or an address brought too many wrong keys.',
+    meaning: 'The instance sends more than its network allows, or your address sent too many wrong keys.',
     remedy: 'Wait for Retry-After seconds.',
   },
   internal_error: {
     httpStatus: 500,
     retryable: true,
-    meaning: 'Something went wrong inside the gateway.',
-    remedy: 'Try again; report the requestId if it stays.',
+    meaning: 'The gateway failed unexpectedly.',
+    remedy: 'Try again. If it keeps failing, report the requestId.',
   },
   unsupported: {
     httpStatus: 501,
     retryable: false,
-    meaning: 'The transport of the instance cannot do this.',
+    meaning: "The instance's transport does not support this.",
     remedy: 'Use an instance on another transport.',
   },
   network_refused: {
     httpStatus: 502,
     retryable: true,
-    meaning: 'The chat network or the transcriber refused the request or broke off.',
+    meaning: 'The chat network or the transcriber rejected the request, or the connection broke.',
     remedy: 'Try again later.',
   },
   not_connected: {
@@ -150,21 +149,21 @@ export const gatewayErrorCatalogue = {
   service_unavailable: {
     httpStatus: 503,
     retryable: true,
-    meaning: 'A part that the gateway needs is unreachable, or the gateway is stopping.',
+    meaning: 'Something the gateway depends on is unreachable, or the gateway is stopping.',
     remedy: 'Wait for Retry-After seconds.',
   },
   standby: {
     httpStatus: 503,
     retryable: true,
-    meaning: 'Another process of the gateway serves; this one stands by and did not take the request.',
+    meaning: 'This gateway process is on standby and did not handle the request.',
     remedy:
-      'Send the request to the one whose /health/ready answers 200, or again after Retry-After seconds.',
+      'Send the request to the process whose /health/ready answers 200, or try again after Retry-After seconds.',
   },
   timeout: {
     httpStatus: 504,
     retryable: true,
     meaning:
-      'The audio could not be prepared and handed to the network in time, or the process that was at it did not answer: it may have been sent.',
+      'The audio was not prepared and sent in time, or the process that was sending it did not answer. It may have been sent.',
     remedy: 'Try again with the same Idempotency-Key, unless the answer says `retryable: false`.',
   },
 } as const satisfies Record<string, GatewayCatalogueEntry>;
@@ -179,15 +178,15 @@ const GatewayErrorCode = z.enum(
 export const GatewayErrorAnswer = z.object({
   status: z.int().meta({ description: 'The HTTP status' }),
   /** RFC 9110, 15. */
-  error: z.string().meta({ description: 'Its reason phrase' }),
+  error: z.string().meta({ description: 'The reason phrase of that status' }),
   code: GatewayErrorCode,
   requestId: z.string().meta({ format: 'uuid' }),
   retryable: z.literal(false).optional().meta({
     description:
-      'Of a timeout: the message was handed to the network before and may have arrived, so a repetition with this Idempotency-Key sends nothing',
+      'Only in a timeout: the message may have arrived, so repeating the request with this Idempotency-Key sends nothing',
   }),
   response: z.object({
-    message: z.array(z.string()).min(1).meta({ description: 'One sentence a fault, naming the field' }),
+    message: z.array(z.string()).min(1).meta({ description: 'One sentence per error, naming the field' }),
   }),
 });
 export type GatewayErrorAnswer = z.infer<typeof GatewayErrorAnswer>;

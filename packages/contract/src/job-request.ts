@@ -31,14 +31,14 @@ export const UrlSource = z.strictObject({
     .optional()
     .meta({
       description:
-        'Sent to the scheme, host and port of url alone, such as Authorization; at most 10, 4 KiB in all. Kept encrypted; answers show the names',
+        'Headers such as Authorization, sent only to the scheme, host and port of url; at most 10, 4 KiB in total. Stored encrypted; answers show only the names',
       example: { Authorization: 'Bearer eyJhbGciOi' },
     }),
 });
 
 export const UploadSource = z.strictObject({
   type: z.literal('upload'),
-  file: UploadId.meta({ description: 'A complete upload of the same tenant' }),
+  file: UploadId.meta({ description: 'A complete upload of the same key' }),
 });
 
 /** Bytes of a source in the request itself, decoded. */
@@ -59,7 +59,7 @@ export const DataSource = z.strictObject({
       if (message !== undefined) context.addIssue({ code: 'custom', message });
     })
     .meta({
-      description: 'The video in base64, or as a data URI, at most 8 MiB decoded; kept as an upload',
+      description: 'The video in base64 or as a base64 data URI, at most 8 MiB decoded; stored as an upload',
       example: 'data:video/mp4;base64,AAAAIGZ0eXBpc29t',
     }),
 });
@@ -90,34 +90,38 @@ export const VoiceMessageRequest = z.strictObject({
   instance: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be the name or id of a gateway instance')
-    .meta({ description: 'Name or id of the gateway instance that sends', example: 'support' }),
+    .meta({ description: 'Name or id of the sending gateway instance', example: 'support' }),
   number: z
     .union([z.string(), z.int()])
     .transform(String)
     .pipe(z.string().min(1).max(128))
-    .meta({ description: 'Recipient number with country code, or a JID', example: '+12025550123' }),
-  delay: z.int().min(0).max(60_000).optional().meta({ description: 'Presence time before the message, ms' }),
+    .meta({ description: 'The recipient’s number with country code, or a JID', example: '+12025550123' }),
+  delay: z
+    .int()
+    .min(0)
+    .max(60_000)
+    .optional()
+    .meta({ description: 'How long to show “recording” before the message, ms' }),
   linkPreview: z.boolean().optional(),
   mentionsEveryOne: z.boolean().optional(),
   mentioned: z
     .array(z.string().min(1).max(128))
     .max(1024)
     .optional()
-    .meta({ description: 'Who is mentioned: numbers or JIDs' }),
+    .meta({ description: 'People to mention: numbers or JIDs' }),
   quoted: z
     .object({
       key: z.object({ id: z.string().min(1).max(128) }),
       message: z.object({ conversation: z.string().max(4096).optional() }).optional(),
     })
     .optional()
-    .meta({ description: 'The message that this one answers; key.id is enough' }),
+    .meta({ description: 'The message to reply to; key.id is enough' }),
   split: z.boolean().optional().meta({
     description:
-      'Whether audio that does not fit one voice bubble becomes a run of notes, cut in pauses and sent in order; default false',
+      'Sends audio that is too long for one voice bubble as several notes, cut in pauses, in order. Default false',
   }),
   trimSilence: z.boolean().optional().meta({
-    description:
-      'Whether pauses above 1 s are shortened to 0.5 s in the notes, and there alone; default false',
+    description: 'Shortens pauses above 1 s to 0.5 s, only in the notes. Default false',
   }),
 });
 export type VoiceMessageRequest = z.infer<typeof VoiceMessageRequest>;
@@ -135,12 +139,16 @@ export const JobOptions = z.strictObject({
     .regex(SAFE_FILENAME, 'must not contain path separators, control characters or half characters')
     .regex(UNAMBIGUOUS_FILENAME, 'must not be . or .., nor contain bidirectional controls')
     .optional()
-    .meta({ description: 'Name without extension; default: the name of the source' }),
-  webhook: z.string().max(MAX_URL_LENGTH).optional().meta({ description: 'https URL at a public address' }),
+    .meta({ description: 'File name without extension. Default: the source’s name' }),
+  webhook: z
+    .string()
+    .max(MAX_URL_LENGTH)
+    .optional()
+    .meta({ description: 'https URL at a public address, which gets the job’s events' }),
   priority: z
     .enum(['low', 'normal', 'high'])
     .default('normal')
-    .meta({ description: 'high needs a key with the scope priority' }),
+    .meta({ description: 'high needs the scope priority' }),
   voiceMessage: VoiceMessageRequest.optional(),
 });
 export type JobOptions = z.infer<typeof JobOptions>;
@@ -148,13 +156,13 @@ export type Priority = JobOptions['priority'];
 
 /** What is made of the source: exactly one of the two (decisions A8). */
 const asked = {
-  output: LoneOutputRequest.optional().meta({ description: 'The one output; or give outputs' }),
+  output: LoneOutputRequest.optional().meta({ description: 'One output; or use outputs' }),
   outputs: OutputsRequest.optional().meta({
-    description: '1 to 32 outputs of one fetch and one decode, each with its own name; in place of output',
+    description: '1 to 32 named outputs from one download and one decode, instead of output',
   }),
   destination: DestinationRequest.optional().meta({
     description:
-      'Where each finished file is put that has no destination of its own; of several outputs its path needs {name}',
+      'Where to upload finished files without a destination of their own; for several outputs, the path needs {name}',
   }),
 };
 
@@ -236,7 +244,7 @@ export const BatchRequest = z
       .string()
       .max(MAX_URL_LENGTH)
       .optional()
-      .meta({ description: 'Told of the end of each job that names no webhook of its own' }),
+      .meta({ description: 'Gets the events of each job without a webhook of its own' }),
     voiceMessage: VoiceMessageRequest.optional(),
   })
   .superRefine(({ jobs, voiceMessage }, context) => {

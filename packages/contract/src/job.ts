@@ -48,13 +48,13 @@ export const Track = z.object({
   language: z.string().nullable().meta({ example: 'en' }),
   channels: z.int().meta({ example: 2 }),
   layout: z.string().nullable().default(null).meta({
-    description: 'Names of the channels, as ffmpeg writes them; null where nothing names them',
+    description: 'Channel layout, as ffmpeg names it; null if unknown',
     example: 'stereo',
   }),
   sampleRate: z.int().meta({ example: 48_000 }),
   default: z.boolean().meta({ example: true }),
   decodable: z.boolean().default(true).meta({
-    description: 'Whether it can be extracted: no other track is chosen in its place where it was asked for',
+    description: 'Whether the track can be extracted',
     example: true,
   }),
   encrypted: z.boolean().default(false).meta({ example: false }),
@@ -88,11 +88,11 @@ export const Loudness = z.object({
 
 /** Where the output is on the source's clock (decisions A2a). */
 const OutputTimeline = z.object({
-  startOffset: z.number().min(0).meta({ description: "Of the output's first sample, seconds", example: 0 }),
-  filledSeconds: z
+  startOffset: z
     .number()
     .min(0)
-    .meta({ description: 'Silence that was put in for gaps, seconds', example: 0 }),
+    .meta({ description: 'Position of the output’s first sample, seconds', example: 0 }),
+  filledSeconds: z.number().min(0).meta({ description: 'Silence added for gaps, seconds', example: 0 }),
 });
 
 /** What a caller should know of a job that completed nevertheless. */
@@ -101,20 +101,20 @@ export const JobWarning = z.object({
     .enum(['TRUNCATED', 'SILENT', 'ONE_SIDED', 'CANCELLED_OUT', 'GAPS_FILLED', 'SEGMENTS_MISSING'])
     .meta({
       description:
-        'TRUNCATED: the file was cut off. SILENT: an output peaks below −60 dBFS. ONE_SIDED: one of two channels is silent, so mono is the other one. CANCELLED_OUT: two channels are out of phase, so mono is the left one. GAPS_FILLED: more than 1 s of silence was put in. SEGMENTS_MISSING: parts of the stream are lost, because its playlist says so, or its server did not send them',
+        'TRUNCATED: the file was cut off. SILENT: an output peaks below −60 dBFS. ONE_SIDED: one of two channels is silent, so mono is the other one. CANCELLED_OUT: two channels are out of phase, so mono is the left one. GAPS_FILLED: more than 1 s of silence was added. SEGMENTS_MISSING: parts of the stream are marked as missing or were not sent',
     }),
   message: z.string(),
-  output: OutputName.optional().meta({ description: 'The output that it is about, where it is one' }),
-  seconds: z.number().optional().meta({ description: 'How much was filled or is missing' }),
+  output: OutputName.optional().meta({ description: 'The output concerned, if it is only one' }),
+  seconds: z.number().optional().meta({ description: 'Seconds that were filled or are missing' }),
 });
 
 /** Of a finished file of any kind. */
 const file = {
-  name: OutputName.meta({ description: 'Of the output; audio where it was the only one', example: 'audio' }),
+  name: OutputName.meta({ description: 'The output’s name; audio for output', example: 'audio' }),
   filename: z.string().meta({ example: 'keynote.mp3' }),
   url: z.string().optional().meta({
     description:
-      'Signed: whoever has it may fetch the file, until expiresAt. Left out once the file was erased',
+      'Signed address: gives anybody access to the file until expiresAt. Absent after the file was erased',
     example:
       'https://soundpost.example/v1/download/job_5f0c2a9be41d7783?expires=1767312000&signature=2b7f9a51',
   }),
@@ -130,7 +130,7 @@ const file = {
   expiresAt: z.iso.datetime().meta({ example: '2026-01-02T00:00:00.000Z' }),
   timeline: OutputTimeline,
   destination: DestinationState.optional().meta({
-    description: 'Where it has one, of its own or of the job',
+    description: 'If the file has a destination, its own or the job’s',
   }),
 };
 
@@ -140,11 +140,13 @@ export const OutputFile = z.object({
   bitrate: z
     .string()
     .regex(/^\d+k$/)
-    .meta({ description: 'As measured, not as asked for', example: '192k' }),
+    .meta({ description: 'Measured, not as requested', example: '192k' }),
   codec: z.string().meta({ example: 'mp3' }),
   channels: z.int().positive().meta({ example: 2 }),
   sampleRate: z.int().positive().meta({ example: 48_000 }),
-  copied: z.boolean().meta({ description: 'The audio of the source, not encoded again', example: false }),
+  copied: z
+    .boolean()
+    .meta({ description: 'Whether the source’s audio was copied instead of encoded', example: false }),
   loudness: Loudness.optional(),
 });
 export type OutputFile = z.infer<typeof OutputFile>;
@@ -160,14 +162,11 @@ export const Waveform = z.object({
   version: z.literal(2),
   channels: z.literal(1),
   sample_rate: z.int().positive().meta({ description: 'Hz, as the source', example: 48_000 }),
-  samples_per_pixel: z
-    .int()
-    .positive()
-    .meta({ description: 'Samples that a pair stands for', example: 2400 }),
+  samples_per_pixel: z.int().positive().meta({ description: 'Samples per pair', example: 2400 }),
   bits: z.literal(8),
   length: z.int().min(0).meta({ description: 'Pairs in data', example: 3 }),
   data: z.array(z.int().min(-128).max(127)).meta({
-    description: 'The lowest and the highest sample of each stretch',
+    description: 'Pairs of lowest and highest sample',
     example: [0, 0, -12, 14, -71, 66],
   }),
 });
@@ -175,7 +174,7 @@ export const Waveform = z.object({
 /** The speech, as subtitles or text in UTF-8. `duration` is the audio's. */
 export const TranscriptFile = z.object({
   ...file,
-  name: file.name.meta({ description: 'Of the output', example: 'words' }),
+  name: file.name.meta({ description: 'The output’s name', example: 'words' }),
   filename: z.string().meta({ example: 'keynote-words.vtt' }),
   format: z.literal('transcript'),
   subtitles: Subtitles.meta({ example: 'vtt' }),
@@ -215,21 +214,21 @@ const VoicePartState = z.object({
 export const VoiceMessageState = z.object({
   status: voiceStatus,
   attempts: z.int().min(0),
-  key: MessageKey.nullable().meta({ description: 'Of a run: that of its first note' }),
+  key: MessageKey.nullable().meta({ description: 'Of several notes: the first one’s' }),
   messageStatus: MessageStatus.nullable().meta({
-    description: 'Of a run: that of the note which has come least far; null until all are sent',
+    description: 'Of several notes: the least advanced one’s; null until all are sent',
   }),
   fitsVoiceBubble: z
     .boolean()
     .nullable()
-    .meta({ description: 'Whether phones show it as a voice bubble: at most 512 KiB' }),
+    .meta({ description: 'Whether phones show it as a voice bubble (at most 512 KiB)' }),
   error: z.object({ code: z.string(), message: z.string() }).nullable().meta({
-    description: 'Why it failed; while attempts go on, why the last one did',
+    description: 'Why it failed; while it is pending, why the last attempt failed',
   }),
   parts: z
     .array(VoicePartState)
     .optional()
-    .meta({ description: 'The notes of a run (`split`), in order; a note that fails stops those after it' }),
+    .meta({ description: 'The notes (with `split`), in order; if one fails, those after it are not sent' }),
 });
 export type VoiceMessageState = z.infer<typeof VoiceMessageState>;
 
@@ -249,7 +248,7 @@ export const Job = z.object({
     .max(100)
     .meta({ description: 'Percent; never goes down, 100 only when completed' }),
   currentStep: ProcessingStep.nullable().meta({
-    description: 'Null while queued; a failed job keeps its last',
+    description: 'Null while queued; a failed job keeps its last step',
   }),
   estimatedTimeRemaining: z
     .number()
@@ -258,46 +257,45 @@ export const Job = z.object({
     .meta({ description: 'Seconds; only while processing' }),
   inputFile: InputFile.nullable().meta({
     description:
-      'Null until the source was analysed. Of an upload whose job failed before that: its name, its size while it is kept, no tracks',
+      'Null until the source is analysed. If a job with an upload fails before that: the upload’s name, and its size while it is kept',
   }),
   outputFile: OutputFile.nullable().meta({
     description:
-      'The first of outputFiles; null until completed, of a probe, and where a transcript is all that was asked for',
+      'The first of outputFiles; null until completed, for a probe, and if only a transcript was requested',
   }),
   outputFiles: z.array(AnyOutputFile).meta({
     description:
-      'What was made of each output, in order; empty until completed, and of a probe. A transcript joins it when it is there',
+      'The files, in the order of the outputs; empty until completed, and for a probe. Transcripts are added when they are ready',
   }),
-  warnings: z.array(JobWarning).meta({ description: 'Empty where there is nothing to say' }),
-  output: LoneOutputRequest.optional().meta({ description: 'Where it was asked for' }),
-  outputs: AcceptedOutputs.optional().meta({ description: 'Where they were asked for in place of output' }),
+  warnings: z.array(JobWarning).meta({ description: 'Empty if there are none' }),
+  output: LoneOutputRequest.optional().meta({ description: 'If the request had it' }),
+  outputs: AcceptedOutputs.optional().meta({ description: 'If the request had them instead of output' }),
   options: JobOptions,
   source: z.object({
     type: z.enum(['url', 'upload']),
-    url: z.string().optional().meta({ description: 'Without its query, which may hold a secret' }),
+    url: z.string().optional().meta({ description: 'Without its query, which may contain a secret' }),
     headers: z
       .array(z.string())
       .optional()
-      .meta({ description: 'Names of those that are sent along', example: ['Authorization'] }),
+      .meta({ description: 'Names of the headers that are sent', example: ['Authorization'] }),
     file: z.string().optional(),
     name: z.string().optional().meta({
-      description: 'Of an upload: the name that it came with, from the moment the job waits',
+      description: 'The upload’s file name, from the start',
       example: 'talk.mp4',
     }),
   }),
   batchId: BatchId.nullable(),
-  retryOf: JobId.nullable().meta({ description: 'The failed job that this one tries again' }),
+  retryOf: JobId.nullable().meta({ description: 'The failed job that this one retries' }),
   createdAt: z.iso.datetime(),
   startedAt: z.iso.datetime().nullable(),
   finishedAt: z.iso.datetime().nullable(),
   voiceMessage: VoiceMessageState.optional(),
   destination: DestinationState.optional().meta({
-    description:
-      'Where the job has one: pending until all files that go there are put, failed when one of them was not',
+    description: 'If the job has one: pending until all its files are uploaded, failed if one of them failed',
   }),
   transcripts: z.array(TranscriptState).optional().meta({
     description:
-      'Of each transcript, in order; left out where none was asked for. They follow when the job has completed',
+      'Each transcript, in order; absent if none was requested. They follow after the job has completed',
   }),
   webhook: WebhookState.optional(),
   error: ErrorBody.optional(),

@@ -34,18 +34,14 @@ export type TimelineChoice = (typeof timelines)[number];
 const cut = {
   track: TrackChoice.optional().meta({
     description:
-      'Index among the audio tracks (0-based), language, or mix: all that can be decoded, on one clock, each at its level, limited to −1 dBTP. Default: the default-flagged, else the first, of those that can be decoded',
+      'An index from 0, a language, or mix: all decodable tracks together, each at its own level, limited to −1 dBTP. Default: the track flagged as default, else the first, of those that can be decoded',
   }),
-  start: z
-    .number()
-    .min(0)
-    .optional()
-    .meta({ description: 'Seconds into the source at which the output begins' }),
+  start: z.number().min(0).optional().meta({ description: 'Where the output begins, seconds of the source' }),
   end: z
     .number()
     .positive()
     .optional()
-    .meta({ description: 'Seconds into the source at which the output ends; after start' }),
+    .meta({ description: 'Where the output ends, seconds of the source; must be after start' }),
 };
 
 /** And on which clock. */
@@ -53,14 +49,14 @@ const taken = {
   ...cut,
   timeline: z.enum(timelines).optional().meta({
     description:
-      "source: the output's clock is the source's, silence fills a late beginning and gaps; audio: gaps are closed. Default source, for voice audio",
+      'source: keeps the source’s clock and fills a late beginning and gaps with silence; audio: closes gaps. Default source; audio for voice',
   }),
 };
 
 /** Also for every kind: where its file is put (decisions A8). */
 const placed = {
   destination: DestinationRequest.optional().meta({
-    description: "Where the finished file is put; takes the place of the job's",
+    description: 'Where to upload the finished file, instead of the job’s destination',
   }),
 };
 
@@ -83,46 +79,45 @@ export const OutputRequest = z
     }),
     quality: z.enum(qualities).optional().meta({
       description:
-        'Bitrate by format, or the bit depth of flac and wav. Default high, except that audio which needs no decoding is copied as it is',
+        'Sets the bitrate, or the bit depth of flac and wav. Default high, unless the audio can be copied',
     }),
     bitrate: z.string().regex(BITRATE_FORM, 'must be of the form 192k').optional().meta({
-      description: 'Overrides quality; inside the range of the format. flac and wav take none',
+      description: 'Overrides quality; must be in the range of the format. Not for flac and wav',
       example: '192k',
     }),
     copy: z.enum(['auto', 'never']).default('auto').meta({
-      description: 'auto: audio that is what was asked for already is copied; never: always encode',
+      description: 'auto: copies audio that already has the requested form; never: always encodes',
     }),
     normalize: z.boolean().default(false).meta({
-      description: 'Bring the loudness to a target by one constant gain, with a true-peak limit of −1 dBTP',
+      description: 'Brings the loudness to its target with one constant gain, limited to −1 dBTP',
     }),
     loudness: z
       .number()
       .min(-36)
       .max(-6)
       .optional()
-      .meta({ description: 'Integrated loudness to reach, LUFS (EBU R128); implies normalize. Default −16' }),
+      .meta({ description: 'Target integrated loudness, LUFS (EBU R128); implies normalize. Default −16' }),
     ...taken,
     trimSilence: z.boolean().optional().meta({
       description:
-        'Shorten pauses above 1 s to 0.5 s. Only with timeline audio, since the output has no clock then; chapters are left out. Default false',
+        'Shortens pauses above 1 s to 0.5 s. Only with timeline audio; chapters are dropped. Default false',
     }),
     acceptTruncated: z.boolean().optional().meta({
-      description:
-        'Of a file that was cut off take what is there, with a warning, instead of failing. Default false',
+      description: 'Accepts a truncated file with a warning instead of failing. Default false',
     }),
     channels: z.literal([1, 2], 'must be 1 or 2').optional().meta({
       description:
-        'Default: as the source, more than 2 mixed down to 2 except in flac and wav. voice takes only 1',
+        'Default: as the source, but more than 2 are mixed down to 2, except in flac and wav. voice: only 1',
     }),
     channel: ChannelChoice.optional().meta({
-      description: 'That channel of the track alone, as mono; left is 0 and right is 1. Default all',
+      description: 'Takes one channel of the track as mono; left is 0, right is 1. Default all',
     }),
     sampleRate: z.int().min(8000).max(192_000).optional().meta({
       description:
-        'Hz, one that the format takes (opus: 48000, voice: 16000). Default: as the source, or the nearest',
+        'Hz, supported by the format (opus: 48000, voice: 16000). Default: as the source, or the nearest',
     }),
     preserveMetadata: z.boolean().default(true).meta({
-      description: 'Keep tags, chapters and cover art where the container can hold them',
+      description: 'Keeps tags, chapters and cover art, if the container supports them',
     }),
     ...placed,
   })
@@ -149,7 +144,7 @@ export const WaveformRequest = z
       .min(1)
       .max(100)
       .default(20)
-      .meta({ description: 'Pairs of lowest and highest sample, per second of audio. Default 20' }),
+      .meta({ description: 'Pairs of lowest and highest sample per second of audio. Default 20' }),
   })
   .superRefine(reportFaults, ALWAYS);
 export type WaveformRequest = z.infer<typeof WaveformRequest>;
@@ -168,10 +163,10 @@ export const TranscriptRequest = z
     ...cut,
     ...placed,
     subtitles: Subtitles.default(DEFAULT_SUBTITLES).meta({
-      description: 'WebVTT, SubRip, JSON with segments, or the words alone. Default vtt',
+      description: 'WebVTT, SubRip, JSON with segments, or plain text. Default vtt',
     }),
     language: SpokenLanguage.optional().meta({
-      description: 'What is spoken; default: the transcriber finds out',
+      description: 'The spoken language. Default: the transcriber detects it',
       example: 'en',
     }),
   })
@@ -179,14 +174,14 @@ export const TranscriptRequest = z
 
 /** What only the transcription door can ask for, so that no other submission may (decisions F1). */
 export const transcriptionFields = {
-  task: z.literal('translate').optional().meta({ description: 'The speech, in English' }),
+  task: z.literal('translate').optional().meta({ description: 'Translates the speech to English' }),
   prompt: z
     .string()
     .max(MAX_PROMPT_LENGTH, `must be at most ${MAX_PROMPT_LENGTH} characters`)
     .optional()
-    .meta({ description: 'Text that tells the transcriber about style and names' }),
+    .meta({ description: 'Hints for the transcriber about style and names' }),
   temperature: z.number().min(0).max(1).optional(),
-  words: z.literal(true).optional().meta({ description: 'With the time of each word' }),
+  words: z.literal(true).optional().meta({ description: 'Adds the time of each word' }),
 };
 
 export const TranscriptionRequest = TranscriptRequest.safeExtend(transcriptionFields);
@@ -199,7 +194,7 @@ export type TranscriptRequest = z.infer<typeof TranscriptionRequest>;
  */
 export const ProbeRequest = z.strictObject({
   format: z.literal('probe').meta({
-    description: 'Says what is in the source: the job ends with inputFile, and without a file',
+    description: 'Describes the source in inputFile and makes no file',
   }),
 });
 

@@ -8,7 +8,7 @@ import { z } from 'zod';
 export const IdempotencyHeaders = z.object({
   'Idempotency-Key': z.string().min(1).max(255).optional().meta({
     description:
-      'Makes a repetition safe: the same key with the same body gets the first answer again, for 24 hours',
+      'Makes retries safe: repeating the same request with this key returns the first answer, for 24 hours',
     example: '2f1c8a52-6f3e-4d0a-9a57-0c5a3f6a1b7d',
   }),
 });
@@ -17,7 +17,7 @@ export const IdempotencyHeaders = z.object({
 export const SubmitHeaders = IdempotencyHeaders.extend({
   Prefer: z.string().optional().meta({
     description:
-      'wait=1 to wait=60: answer once the job has ended, or after so many seconds. Needs the scope read; what cannot be read is ignored',
+      'wait=1 to wait=60: answers when the job has ended, or after so many seconds. Needs the scope read; other values are ignored',
     example: 'wait=30',
   }),
 });
@@ -28,16 +28,20 @@ export const DownloadHeaders = z.object({
   'If-Range': z
     .string()
     .optional()
-    .meta({ description: 'The ETag of the file that the range continues; another file is sent whole' }),
+    .meta({
+      description: 'ETag of the file that the range continues; if the file has changed, all of it is sent',
+    }),
   'If-None-Match': z
     .string()
     .optional()
-    .meta({ description: 'ETags that the caller has; the answer is then 304' }),
+    .meta({ description: 'ETags that you have; if one matches, the answer is 304' }),
 });
 
 /** /v1/session (decisions A6). */
 export const ConsoleHeaders = z.object({
-  'Soundpost-Console': z.literal('1').meta({ description: 'A page of another origin cannot send it' }),
+  'Soundpost-Console': z
+    .literal('1')
+    .meta({ description: 'Proves that the request is not from a page of another origin' }),
 });
 
 /** Standard Webhooks 1.0.0: what the gateway signs its events with. */
@@ -51,10 +55,7 @@ export const SignedEventHeaders = z.object({
 
 /** GET /v1/jobs/{jobId}/events (WHATWG HTML 9.2). */
 export const LastEventHeaders = z.object({
-  'Last-Event-ID': z
-    .string()
-    .optional()
-    .meta({ description: 'The id of the last event that the caller has seen' }),
+  'Last-Event-ID': z.string().optional().meta({ description: 'Id of the last event that you received' }),
 });
 
 /** POST /v1/uploads (RFC 6266; tus 1.0, "Creation" and "Creation With Upload"). */
@@ -62,18 +63,15 @@ export const TusUploadHeaders = z.object({
   'Content-Disposition': z
     .string()
     .optional()
-    .meta({ description: 'The name of a raw file', example: 'attachment; filename="talk.mp4"' }),
-  'Tus-Resumable': z
-    .string()
-    .optional()
-    .meta({ description: 'Makes this the beginning of a tus upload; its version is 1.0.0' }),
+    .meta({ description: 'Name of a file sent as the body', example: 'attachment; filename="talk.mp4"' }),
+  'Tus-Resumable': z.string().optional().meta({ description: 'Starts a tus upload; must be 1.0.0' }),
   'Upload-Length': z.string().optional().meta({ description: 'tus: size of the whole file in bytes' }),
   'Upload-Metadata': z.string().optional().meta({
-    description: 'tus: pairs of a key and a value in base64; filename is the name of the file',
+    description: 'tus: keys with base64 values; filename is the file’s name',
     example: 'filename dGFsay5tcDQ=',
   }),
   'Upload-Checksum': z.string().optional().meta({
-    description: 'tus: algorithm and digest in base64 of the bytes that come along',
+    description: 'tus: algorithm and base64 digest of the bytes in this request',
     example: 'sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=',
   }),
 });

@@ -36,14 +36,14 @@ export const SpokenLanguage = z
   .meta({ example: 'en' });
 
 export const TranscriptState = z.object({
-  name: OutputName.meta({ description: 'Of the output', example: 'words' }),
+  name: OutputName.meta({ description: 'The output’s name', example: 'words' }),
   status: z
     .enum(['pending', 'completed', 'failed'])
-    .meta({ description: 'pending also while a transcriber that is away is waited for, up to a day' }),
+    .meta({ description: 'Stays pending while the transcriber is unavailable, up to 24 hours' }),
   language: SpokenLanguage.nullable().meta({
-    description: 'What was asked for, else what was heard; null until completed, and where it is not known',
+    description: 'The requested language, else the detected one; null until completed, or if unknown',
     example: 'en',
   }),
-  error: ErrorBody.nullable().meta({ description: 'TRANSCRIPT_FAILED, of a failed one' }),
+  error: ErrorBody.nullable().meta({ description: 'TRANSCRIPT_FAILED, if it failed' }),
 });
 export type TranscriptState = z.infer<typeof TranscriptState>;

@@ -19,12 +19,12 @@ export const JobCompletedEvent = z.object({
   status: z.literal('completed'),
   ...aboutJob,
   downloadUrl: z.string().nullable().meta({
-    description: 'Path of the first file, for a key; ?name= chooses another. Null of a probe',
+    description: 'Path of the first file, for use with a key; add ?name= for another. Null for a probe',
     example: '/audio-extract/v1/download/job_5f0c2a9be41d7783',
   }),
-  inputFile: InputFile.optional().meta({ description: 'Of a probe: what is in the source' }),
-  outputFile: OutputFile.nullable().meta({ description: 'Null of a probe' }),
-  outputFiles: z.array(AnyOutputFile).meta({ description: 'Of all outputs, in order' }),
+  inputFile: InputFile.optional().meta({ description: 'Only for a probe: what is in the source' }),
+  outputFile: OutputFile.nullable().meta({ description: 'Null for a probe' }),
+  outputFiles: z.array(AnyOutputFile).meta({ description: 'The files, in the order of the outputs' }),
 });
 
 export const JobFailedEvent = z.object({
@@ -42,12 +42,12 @@ export const VoiceUpdatedEvent = z.object({
   voiceMessage: VoiceMessageState,
 });
 
-/** A file was put to its destination, or will not be. */
+/** A file was uploaded to its destination, or that failed. */
 export const DestinationUpdatedEvent = z.object({
   event: z.literal('destination.updated'),
   jobId: JobId,
   timestamp: z.iso.datetime(),
-  name: OutputName.meta({ description: 'Of the output' }),
+  name: OutputName.meta({ description: 'The output’s name' }),
   destination: DestinationState,
 });
 
@@ -57,7 +57,7 @@ export const TranscriptUpdatedEvent = z.object({
   jobId: JobId,
   timestamp: z.iso.datetime(),
   transcript: TranscriptState,
-  outputFile: TranscriptFile.optional().meta({ description: 'Of a completed one' }),
+  outputFile: TranscriptFile.optional().meta({ description: 'If it completed' }),
 });
 
 /** The request of POST /v1/webhooks/test. */

@@ -37,7 +37,7 @@ export interface MediaOptions {
   readonly maxAudioSeconds?: number;
 }
 
-/** Fields mean the same as in a job's `output` (docs/api.md), with the same ranges and defaults. */
+/** Fields mean the same as in a job's `output` (docs/reference/api.md), with the same ranges and defaults. */
 export interface Output {
   /** The target, in an existing folder. It replaces an existing file once it is complete. */
   readonly path: string;
@@ -86,7 +86,7 @@ export interface MadeFile {
   readonly bitrateKbps: number;
   /** Whether the source's packets were copied. */
   readonly copied: boolean;
-  /** SILENT: below −60 dBFS. Others: mono is one of two channels (docs/api.md, "Mixing down"). */
+  /** SILENT: below −60 dBFS. Others: mono is one of two channels (docs/reference/api.md, "Mixing down"). */
   readonly warnings: readonly ('SILENT' | 'ONE_SIDED' | 'CANCELLED_OUT')[];
   /** null unless a loudness was requested. */
   readonly loudness: {

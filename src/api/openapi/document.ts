@@ -84,27 +84,27 @@ import { z } from 'zod';
 import type { Access, Route } from '../route.ts';
 import { examplesOf } from './examples.ts';
 
-const DESCRIPTION = `Soundpost takes a video, named by a URL or uploaded, extracts its audio, tells the end of the job by webhook, and posts the result to a chat as a voice message when asked to.
+const DESCRIPTION = `Soundpost extracts the audio from a video, given as a URL or an upload. It can call your webhook when the job ends, and send the result to a chat as a voice message.
 
-Work is asynchronous: a submission answers 202 with a job id. Follow the job by its events, by asking for its status every 2 to 5 seconds, or let a webhook tell you. Then download the file, which is kept for 24 hours.
+Jobs are asynchronous: a submission returns 202 with a job id. Watch the job's events, poll its status every 2 to 5 seconds, or use a webhook. Then download the file within 24 hours.
 
-JSON answers come in an envelope: \`success\` and \`data\`, or \`success: false\` and \`error\` with a \`code\`, a \`message\` and sometimes \`details\`. Look at \`success\` first. A request may be repeated as it is where the error's code says so; send an \`Idempotency-Key\`, and a repetition never makes a second job.
+JSON answers are envelopes: \`success\` and \`data\`, or \`success: false\` and \`error\` with a \`code\`, a \`message\` and sometimes \`details\`. Check \`success\` first. Send an \`Idempotency-Key\`, so that a retry never makes a second job.
 
-Sizes are bytes, durations seconds, times ISO 8601 in UTC. Every answer carries \`X-Request-Id\`; give it along when you report a fault.
+Sizes are bytes, durations seconds, times ISO 8601 in UTC. Every answer has an \`X-Request-Id\`; include it when you report a problem.
 
 ${errorTable(errorCatalogue)}`;
 
 const TAGS = [
-  { name: 'Jobs', description: 'One video each: submitting, following, cancelling, retrying.' },
+  { name: 'Jobs', description: 'Submit, follow, cancel and retry jobs, each for one video.' },
   { name: 'Batches', description: 'Up to ten jobs in one request.' },
   {
     name: 'Transcription',
-    description: "The interface of OpenAI's clients: audio or video in, text out, in one request.",
+    description: "For OpenAI's clients: audio or video in, text out, in one request.",
   },
-  { name: 'Uploads', description: 'Videos that have no URL, in one piece or resumable (tus 1.0).' },
-  { name: 'Downloads', description: 'The finished files.' },
-  { name: 'Webhooks', description: 'Being told: secrets, attempts, replays and tests.' },
-  { name: 'Keys', description: 'Making, rotating and revoking API keys.' },
+  { name: 'Uploads', description: 'Upload videos that have no URL, in one piece or resumable (tus 1.0).' },
+  { name: 'Downloads', description: 'Download finished files.' },
+  { name: 'Webhooks', description: 'Secrets, deliveries, replays and tests of webhooks.' },
+  { name: 'Keys', description: 'Create, rotate and revoke API keys.' },
   { name: 'Service', description: 'The service itself.' },
 ];
 
@@ -183,10 +183,10 @@ const pathParameters = {
   uploadId: UploadId,
   keyId: TenantId.meta({ example: 'k3v9x0qa' }),
   deliveryId: z.string().meta({
-    description: 'As the list of deliveries names it',
+    description: 'Id from the list of deliveries',
     example: 'job_5f0c2a9be41d7783-webhook',
   }),
-  name: OutputName.meta({ description: 'Of the output; audio of a job with output alone', example: 'audio' }),
+  name: OutputName.meta({ description: 'The output’s name; audio for output', example: 'audio' }),
 };
 
 const securitySchemes: ServerDocs<ErrorCode>['securitySchemes'] = {
@@ -199,31 +199,31 @@ const securitySchemes: ServerDocs<ErrorCode>['securitySchemes'] = {
   bearer: {
     type: 'http',
     scheme: 'bearer',
-    description: 'The same key, as clients of OpenAI send it',
+    description: 'The same key, for OpenAI’s clients',
   },
   signedUrl: {
     type: 'apiKey',
     in: 'query',
     name: 'signature',
-    description: 'The query of a signed address, such as outputFile.url carries it: expires and signature',
+    description: 'The query of a signed address such as outputFile.url: expires and signature',
   },
 };
 
 const headers: ServerDocs<ErrorCode>['headers'] = {
   'X-Request-Id': {
-    description: 'Names this request in the log of the service',
+    description: 'Id of this request in the service’s log',
     schema: { type: 'string', format: 'uuid' },
   },
   'RateLimit-Policy': {
-    description: 'The allowance that the request was taken from: requests (q) in a window of seconds (w)',
+    description: 'The rate limit of this request: requests (q) in a window of seconds (w)',
     schema: { type: 'string', examples: ['"read";q=3600;w=60'] },
   },
   RateLimit: {
-    description: 'What is left of the allowance (r), and seconds until it is full again (t)',
+    description: 'Requests left (r), and seconds until the limit resets (t)',
     schema: { type: 'string', examples: ['"read";r=3599;t=60'] },
   },
   'Retry-After': {
-    description: 'Seconds after which trying again pays',
+    description: 'Seconds to wait before a retry',
     schema: { type: 'integer', minimum: 1 },
   },
 };
@@ -239,10 +239,10 @@ const events: Readonly<Record<string, EventDocs>> = {
   'voice.updated': event('voiceUpdated', 'A voice message became sent, failed or unknown', VoiceUpdatedEvent),
   'destination.updated': event(
     'destinationUpdated',
-    'A file was put to its destination, or will not be',
+    'A file was uploaded to its destination, or that failed',
     DestinationUpdatedEvent,
   ),
-  'webhook.test': event('webhookTest', 'Somebody asked whether this webhook works', WebhookTestEvent),
+  'webhook.test': event('webhookTest', 'A test of this webhook', WebhookTestEvent),
 };
 
 function event(operationId: string, summary: string, schema: z.ZodType): EventDocs {
@@ -250,9 +250,9 @@ function event(operationId: string, summary: string, schema: z.ZodType): EventDo
     operationId,
     summary,
     description:
-      'Signed by Standard Webhooks 1.0.0 with the secret of the key. Anything but 2xx within 15 seconds is tried again; 410 ends the tries.',
+      'Signed with the key’s secret (Standard Webhooks 1.0.0). Anything but 2xx within 15 seconds is retried; 410 stops the retries.',
     schema,
-    answers: { '2XX': { description: 'Taken' } },
+    answers: { '2XX': { description: 'Accepted' } },
   };
 }
 

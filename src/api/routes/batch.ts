@@ -24,11 +24,11 @@ export const batchRoutes: readonly Route[] = [
       operationId: 'submitBatch',
       summary: 'Submit up to ten jobs at once',
       description:
-        'The batch is checked whole: one bad job rejects it and nothing is queued. Afterwards each job ends for itself. A `webhook` or `voiceMessage` of the batch holds for every job that has none of its own.',
+        'If one job is invalid, the batch is rejected and nothing is queued. The batch’s `webhook` and `voiceMessage` apply to every job without its own. After that, the jobs are independent.',
       tag: 'Batches',
       headers: IdempotencyHeaders,
       body: { 'application/json': BatchRequest },
-      answers: { 202: { description: 'The jobs are queued, in the order given', data: AcceptedBatch } },
+      answers: { 202: { description: 'The jobs are queued, in your order', data: AcceptedBatch } },
       errors: [
         'INVALID_REQUEST',
         'INVALID_SOURCE',
@@ -50,7 +50,7 @@ export const batchRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'read', rate: 'read' },
     docs: {
       operationId: 'getBatch',
-      summary: 'How the jobs of a batch are doing',
+      summary: 'Read the state of a batch’s jobs',
       tag: 'Batches',
       answers: { 200: { description: 'The jobs in the order of the request', data: BatchState } },
       errors: ['BATCH_NOT_FOUND'],

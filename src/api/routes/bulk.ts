@@ -22,11 +22,11 @@ export const bulkRoutes: readonly Route[] = [
       operationId: 'changeJobs',
       summary: 'Retry or delete up to 100 jobs',
       description:
-        'One result for each job, in the order of the request; a job that cannot be retried or is unknown does not keep the others from it. Retries count as submissions, all of them or none: with 429 nothing was queued. Deletions count as one request each.',
+        'Returns one result per job, in your order; one job’s error does not stop the others. All retries count as one submission: on 429 nothing was queued. Each deletion counts as one request.',
       tag: 'Jobs',
       headers: IdempotencyHeaders,
       body: { 'application/json': BulkRequest },
-      answers: { 200: { description: 'What became of each job', data: BulkResults } },
+      answers: { 200: { description: 'The result for each job', data: BulkResults } },
       errors: [
         'INVALID_REQUEST',
         'IDEMPOTENCY_IN_PROGRESS',

@@ -34,14 +34,14 @@ const EndpointQuery = z.object({
     .string()
     .regex(CURSOR_FORM, 'must be the nextCursor of an earlier page')
     .optional()
-    .meta({ description: 'nextCursor of the page before' }),
+    .meta({ description: 'nextCursor of the previous page' }),
 });
 
 const DeliveriesQuery = z.object({
   endpoint: ResendRequest.shape.endpoint.unwrap(),
-  status: DeliveryProgress.shape.status.optional().meta({ description: 'Only those in this state' }),
+  status: DeliveryProgress.shape.status.optional().meta({ description: 'Only deliveries in this state' }),
   limit: z.coerce.number().int().min(1).max(100).default(20),
-  cursor: z.string().max(200).optional().meta({ description: 'nextCursor of the page before' }),
+  cursor: z.string().max(200).optional().meta({ description: 'nextCursor of the previous page' }),
 });
 
 export const deliveryRoutes: readonly Route[] = [
@@ -51,9 +51,10 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'read', rate: 'read' },
     docs: {
       operationId: 'listDeliveries',
-      summary: 'What follows a job: webhooks, voice messages, transcripts and puts, with every try',
+      summary:
+        'List a job’s webhooks, voice messages, transcripts and uploads to destinations, with every attempt',
       tag: 'Webhooks',
-      answers: { 200: { description: 'Oldest first, told apart by their kind', data: DeliveryList } },
+      answers: { 200: { description: 'Oldest first; kind says what each is', data: DeliveryList } },
       errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
     },
     async handle(context) {
@@ -68,7 +69,7 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'replayDelivery',
-      summary: 'Send a notification again, at once and under the same webhook-id',
+      summary: 'Send a webhook again now, with the same webhook-id',
       tag: 'Webhooks',
       answers: { 202: { description: 'It is being sent', data: DeliveryList } },
       errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND', 'NOT_FOUND'],
@@ -81,9 +82,9 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'listEndpoints',
-      summary: 'List the addresses that webhooks were posted to, asked last first',
+      summary: 'List the endpoints that webhooks were posted to, latest first',
       description:
-        'One entry for all webhooks with the same scheme, host, port and path. An endpoint is failing after three failures in a row, or after one if it has never answered. It is forgotten two days after the last attempt of the key.',
+        'An endpoint is a scheme, host, port and path. It is failing after three failures in a row, or after one if it has never answered. It is forgotten two days after the key’s last attempt.',
       tag: 'Webhooks',
       query: EndpointQuery,
       answers: { 200: { description: 'A page of endpoints', data: EndpointList } },
@@ -97,8 +98,8 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'listEndpointDeliveries',
-      summary: 'List what was posted to one endpoint, newest first',
-      description: 'Of the newest 1,000. What each posted is in `GET /v1/jobs/{jobId}/deliveries`.',
+      summary: 'List the deliveries to one endpoint, newest first',
+      description: 'Lists the newest 1,000. `GET /v1/jobs/{jobId}/deliveries` shows what each one posts.',
       tag: 'Webhooks',
       query: DeliveriesQuery,
       answers: { 200: { description: 'A page of deliveries', data: EndpointDeliveries } },
@@ -119,7 +120,7 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'resendDeliveries',
-      summary: 'Resend all notifications of the key that have failed since a given time',
+      summary: 'Resend all of the key’s deliveries that failed since a given time',
       tag: 'Webhooks',
       body: { 'application/json': ResendRequest },
       answers: { 202: { description: 'They are being sent', data: Resent } },
@@ -153,7 +154,7 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'getWebhookSecret',
-      summary: 'Read the secret that webhooks are signed with',
+      summary: 'Read the secret that signs webhooks',
       tag: 'Webhooks',
       answers: { 200: { description: 'The current secret', data: WebhookSecret } },
       errors: ['NOT_FOUND'],
@@ -169,9 +170,9 @@ export const deliveryRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'rotateWebhookSecret',
-      summary: 'Replace the webhook secret by a new one',
+      summary: 'Replace the webhook secret',
       description:
-        'For 24 hours every webhook carries a signature by the old secret as well. Up to five old secrets sign at a time: a further replacement is answered 429 until the oldest has ended.',
+        'The old secret also signs for 24 hours. At most five old secrets sign at a time; until the oldest ends, another replacement gets 429.',
       tag: 'Webhooks',
       answers: { 200: { description: 'The new secret', data: WebhookSecret } },
       errors: [],

@@ -35,12 +35,12 @@ export const destinationRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'webhooks', rate: 'read' },
     docs: {
       operationId: 'replayDestination',
-      summary: 'Put a finished file to its destination again, or to a new address',
+      summary: 'Upload a finished file to its destination again, or to a new address',
       description:
-        'The whole schedule begins again. A delivery that is pending is attempted at once and keeps the attempts that it has left, unless it gets a new address. A new address needs the scope download as well. The file must not have expired.',
+        'The schedule restarts. A pending delivery is attempted at once and keeps its remaining attempts, unless it gets a new address. A new address also needs the scope download. The file must not have expired.',
       tag: 'Webhooks',
       body: { 'application/json': DestinationReplayRequest },
-      answers: { 202: { description: 'The file is being put', data: DeliveryList } },
+      answers: { 202: { description: 'The file is being uploaded', data: DeliveryList } },
       errors: [
         'INVALID_JOB_ID',
         'JOB_NOT_FOUND',

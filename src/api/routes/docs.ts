@@ -35,7 +35,7 @@ export function docsRoutes(allRoutes: () => readonly Route[]): readonly Route[] 
             content: { 'application/json': z.looseObject({ openapi: z.string() }) },
             headers: { ETag: 'The SHA-256 of the document' },
           },
-          304: { description: 'The caller has it' },
+          304: { description: 'Not modified' },
         },
         errors: [],
       },
@@ -49,15 +49,15 @@ export function docsRoutes(allRoutes: () => readonly Route[]): readonly Route[] 
       access: { by: 'public' },
       docs: {
         operationId: 'getDocs',
-        summary: 'This document as a page for people',
+        summary: 'This document as a web page',
         tag: 'Service',
         answers: {
           200: {
-            description: 'A page, whose files come from this server too',
+            description: 'A web page; its files come from this server',
             content: { 'text/html': 'binary' },
             headers: { ETag: 'The SHA-256 of the page' },
           },
-          304: { description: 'The caller has it' },
+          304: { description: 'Not modified' },
         },
         errors: [],
       },

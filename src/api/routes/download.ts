@@ -25,8 +25,8 @@ const DownloadQuery = z.object({
   rendition: z
     .enum(['output', 'voice'])
     .optional()
-    .meta({ description: 'voice: the voice note that was made for a voice message. Default output' }),
-  name: OutputName.optional().meta({ description: 'Of the output whose file is wanted. Default the first' }),
+    .meta({ description: 'voice: the voice note of a voice message. Default output' }),
+  name: OutputName.optional().meta({ description: 'Name of the output. Default: the first' }),
   expires: z
     .string()
     .regex(/^\d+$/)
@@ -35,7 +35,7 @@ const DownloadQuery = z.object({
   signature: z
     .string()
     .optional()
-    .meta({ description: 'Signs job, rendition, name and expiry; stands for a key' }),
+    .meta({ description: 'Signs job, rendition, name and expiry; replaces a key' }),
 });
 
 const fileHeaders = {
@@ -61,9 +61,9 @@ export const downloadRoutes: readonly Route[] = [
     access: { by: 'signature', scope: 'download', rate: 'read' },
     docs: {
       operationId: 'downloadAudio',
-      summary: 'Fetch a finished file',
+      summary: 'Download a finished file',
       description:
-        'Needs a key with the scope download, or the signed query that `outputFile.url` carries. HEAD is answered alike, without the bytes. A failed job answers its own code with 200, a transcript that could not be made TRANSCRIPT_FAILED, and one that is not there yet 202. A probe has no file: 404.',
+        'Needs a key with the scope download, or the signed query of `outputFile.url`. A failed job returns 200 with its own code, a failed transcript TRANSCRIPT_FAILED, a pending one 202. A probe has no file and returns 404. HEAD works, too.',
       tag: 'Downloads',
       query: DownloadQuery,
       headers: DownloadHeaders,
@@ -75,20 +75,20 @@ export const downloadRoutes: readonly Route[] = [
           headers: fileHeaders,
         },
         206: {
-          description: 'The range that was asked for',
+          description: 'The requested range',
           content: files,
-          headers: { ...fileHeaders, 'Content-Range': 'Which bytes these are, of how many' },
+          headers: { ...fileHeaders, 'Content-Range': 'The range of bytes, and the file’s size' },
         },
         302: {
           description:
-            'Only where the operator has the files fetched from the bucket: the same file at a presigned address, valid for a minute',
-          headers: { Location: 'The address; it needs no key, and should get none' },
+            'If the operator serves files from the bucket: the file’s presigned address, valid for a minute',
+          headers: { Location: 'The address; do not send your key there' },
         },
-        304: { description: 'The caller has this file', headers: { ETag: fileHeaders.ETag } },
+        304: { description: 'Not modified', headers: { ETag: fileHeaders.ETag } },
         416: {
-          description: 'No byte of the file is in the range',
+          description: 'The range is outside the file',
           failures: ['INVALID_REQUEST'],
-          headers: { 'Content-Range': 'How many bytes the file has, as bytes */<size>' },
+          headers: { 'Content-Range': 'The file’s size, as bytes */<size>' },
         },
       },
       errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND', 'NOT_FOUND', 'JOB_NOT_COMPLETED', 'FILE_EXPIRED'],

@@ -13,14 +13,14 @@ export const eventRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'read', rate: 'read' },
     docs: {
       operationId: 'watchJob',
-      summary: 'Watch a job until all of it has ended, its transcripts and destinations too',
+      summary: 'Watch a job until it has ended, including transcripts and destinations',
       description:
-        'Server-Sent Events: `event: job` with the job as GET /v1/jobs/{jobId} gives it, first as it is now, then at each change; a comment each 15 s; closed after the end. A client that comes back with the id of the last event gets 204.',
+        'Server-Sent Events: `event: job` with the job as in GET /v1/jobs/{jobId}, now and at each change, and a comment every 15 s. The stream closes at the end. If you reconnect with the last event’s id, you get 204.',
       tag: 'Jobs',
       headers: LastEventHeaders,
       answers: {
         200: { description: 'The stream', content: { 'text/event-stream': 'binary' } },
-        204: { description: 'The job has ended and the caller has seen its end', content: {} },
+        204: { description: 'The job has ended, and you have received its last event', content: {} },
       },
       errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
     },
@@ -34,7 +34,7 @@ export const eventRoutes: readonly Route[] = [
       operationId: 'watchJobs',
       summary: 'Watch all jobs of the key',
       description:
-        'Server-Sent Events without an end: `event: job` with a job as GET /v1/jobs/{jobId} gives it, whenever one is new or has changed, also one that was submitted elsewhere; a comment each 15 s. `event: reset` comes first, and again when changes may have been lost: list the jobs then. Events have no `id`, since a new stream begins with `reset` anyway. A job may come twice in the same state, and several changes in a row as one. A job also changes when its voice message, a transcript or a put ends. No event tells of its webhook: ask for its deliveries.',
+        'An endless stream of Server-Sent Events: `event: job` with the job as in GET /v1/jobs/{jobId}, whenever one of the key’s jobs is accepted or changes, and a comment every 15 s. On `event: reset`, list the jobs again: it comes first, and when changes may have been lost. Events have no `id`. A job may come twice in the same state, and several changes may come as one. Voice messages, transcripts and destinations also change a job; webhook deliveries do not.',
       tag: 'Jobs',
       answers: { 200: { description: 'The stream', content: { 'text/event-stream': 'binary' } } },
       errors: [],

@@ -27,13 +27,13 @@ export const extractRoutes: readonly Route[] = [
       operationId: 'extractAudio',
       summary: 'Extract the audio of one video',
       description:
-        'The video is named by a URL, by an upload, or sent along: as the part `file` of a multipart form, or in base64 up to 8 MiB. The job is queued and works in the background: follow it at `statusUrl`, by its events, or let a webhook tell its end. With `Prefer: wait=30` the answer comes when it has ended; with an `Accept` that prefers `audio/*` or `application/octet-stream`, and a key with the scope download, it is the file.',
+        'The source is a URL, an upload, the part `file` of a multipart form, or base64 of at most 8 MiB. The job runs in the background: poll `statusUrl`, watch its events, or use a webhook. With `Prefer: wait=30`, the answer comes when the job has ended. If `Accept` prefers `audio/*` or `application/octet-stream` and the key has the scope download, the answer is the file.',
       tag: 'Jobs',
       headers: SubmitHeaders,
       body: {
         'application/json': JobRequest,
         'multipart/form-data': z.object({
-          file: z.file().meta({ description: 'The video, with its filename' }),
+          file: z.file().meta({ description: 'The video, with its file name' }),
           request: UploadedJobRequest,
         }),
       },

@@ -10,11 +10,11 @@ import type { Route } from '../route.ts';
 const Liveness = z.object({ status: z.enum(['ok', 'unavailable']) });
 
 const Redis = z.enum(redisStates).meta({
-  description: 'refuses-writes: it answers, but takes nothing (full, cannot persist, or no master)',
+  description: 'refuses-writes: Redis answers but rejects writes (full, cannot persist, or no master)',
 });
 const Storage = z.enum(['up', 'slow', 'down']).meta({
   description:
-    'slow: takes more than a second to answer. down: uploads, forms with a file and downloads answer 503; everything else works, and jobs wait',
+    'slow: answers after more than a second. down: uploads, forms with a file and downloads get 503; everything else works, and jobs wait',
 });
 const Readiness = z.object({
   status: z.enum(['ok', 'unavailable']),
@@ -27,13 +27,12 @@ const Readiness = z.object({
   sandbox: z
     .enum(sandboxLevels)
     .optional()
-    .meta({ description: 'How ffmpeg is confined, where this process runs it' }),
+    .meta({ description: 'How ffmpeg is sandboxed, if this process runs it' }),
   disk: z.enum(['ok', 'low']).optional().meta({
-    description:
-      'low: less than DISK_RESERVE_BYTES is free. No files are taken in, and jobs wait until there is room',
+    description: 'low: less than DISK_RESERVE_BYTES is free. Files are rejected, and jobs wait for space',
   }),
   marks: z.enum(probeTable.marks.states).meta({
-    description: 'apart: Redis and the results no longer belong together, and no jobs are taken',
+    description: 'apart: Redis and the results do not belong together, so no jobs are run',
   }),
 });
 
@@ -44,12 +43,12 @@ export const healthRoutes: readonly Route[] = [
     access: { by: 'public' },
     docs: {
       operationId: 'getLiveness',
-      summary: 'Ask whether the process lives',
+      summary: 'Check that the process is alive',
       tag: 'Service',
       answers: {
-        200: { description: 'It does', content: { 'application/json': Liveness } },
+        200: { description: 'It is alive', content: { 'application/json': Liveness } },
         503: {
-          description: 'It alone has lost Redis, and has to be started again',
+          description: 'Only this process has lost Redis; restart it',
           content: { 'application/json': Liveness },
         },
       },
@@ -66,10 +65,10 @@ export const healthRoutes: readonly Route[] = [
     access: { by: 'public' },
     docs: {
       operationId: 'getReadiness',
-      summary: 'Ask whether the service can work',
+      summary: 'Check that the service is ready',
       tag: 'Service',
       answers: {
-        200: { description: 'It can', content: { 'application/json': Readiness } },
+        200: { description: 'It is ready', content: { 'application/json': Readiness } },
         503: {
           description: 'Redis does not answer, or refuses writes',
           content: { 'application/json': Readiness },

@@ -18,7 +18,7 @@ import type { Route, RouteContext } from '../route.ts';
 
 /** For servers that can neither sign nor set a header. */
 const TokenQuery = z.object({
-  token: z.string().optional().meta({ description: 'GATEWAY_EVENTS_TOKEN, of a server that cannot sign' }),
+  token: z.string().optional().meta({ description: 'GATEWAY_EVENTS_TOKEN, for servers that cannot sign' }),
 });
 
 export const hookRoutes: readonly Route[] = [
@@ -28,14 +28,14 @@ export const hookRoutes: readonly Route[] = [
     access: { by: 'public' },
     docs: {
       operationId: 'receiveGatewayEvent',
-      summary: 'Hear from the messaging gateway how far a voice message has come',
+      summary: 'Receive the status of voice messages from the messaging gateway',
       description:
-        'For the gateway alone: its signature (Standard Webhooks 1.0.0) stands for a key; another server shows GATEWAY_EVENTS_TOKEN as `token` in the query or as `Authorization: Bearer`. Events other than messages.update are taken and dropped. With GATEWAY_KIND=waha the body is a `message.ack` of WAHA, with wuzapi a `ReadReceipt` of wuzapi.',
+        'Only for the gateway, which signs its requests (Standard Webhooks 1.0.0). Another server sends GATEWAY_EVENTS_TOKEN as `token` in the query or as `Authorization: Bearer`. Only messages.update is used; other events are ignored. With GATEWAY_KIND=waha the body is a `message.ack` of WAHA, with wuzapi a `ReadReceipt` of wuzapi.',
       tag: 'Service',
       headers: SignedEventHeaders.partial(),
       query: TokenQuery,
       body: { 'application/json': GatewayEvent },
-      answers: { 204: { description: 'Taken' } },
+      answers: { 204: { description: 'Accepted' } },
       errors: ['UNAUTHORIZED', 'RATE_LIMITED', 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE', 'SERVICE_UNAVAILABLE'],
     },
     handle: gatewayEvent,

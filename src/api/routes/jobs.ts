@@ -44,7 +44,7 @@ const ListQuery = z.object({
   to: Moment.optional().meta({ description: 'Only jobs submitted at or before this time, or day' }),
   batch: BatchId.optional().meta({ description: 'Only jobs of this batch' }),
   limit: z.coerce.number().int().min(1).max(100).default(20),
-  cursor: z.string().max(200).optional().meta({ description: 'nextCursor of the page before' }),
+  cursor: z.string().max(200).optional().meta({ description: 'nextCursor of the previous page' }),
 });
 
 export const jobRoutes: readonly Route[] = [
@@ -55,9 +55,9 @@ export const jobRoutes: readonly Route[] = [
     reads: 'job',
     docs: {
       operationId: 'getStatus',
-      summary: 'Ask how a job is doing',
+      summary: 'Read the status of a job',
       description:
-        'Answers 200 in every state of an existing job; a failed one answers an error envelope with its own code. Poll every 2 to 5 seconds until the status is completed or failed.',
+        'Always returns 200 for an existing job; a failed one returns an error envelope with its own code. Poll every 2 to 5 seconds until the job is completed or failed.',
       tag: 'Jobs',
       answers: {
         200: { description: 'The job, or why it failed', data: Job, failures: jobFailureCodes },
@@ -74,7 +74,7 @@ export const jobRoutes: readonly Route[] = [
       operationId: 'listJobs',
       summary: 'List jobs, newest first',
       description:
-        'A page has `limit` jobs while there are so many, and `total` says how many there are. A search (`q`) looks at 5,000 jobs a request: its page may hold fewer, even none, although more follow. `searchedUntil` says how far it came, and only a `nextCursor` of null is the end. A job whose record cannot be read is listed as failed with INTERNAL_ERROR, and can be deleted.',
+        'A page has `limit` jobs, and `total` counts all. A search (`q`) examines 5,000 jobs per request, so its page may have fewer jobs, or none, although more follow. `searchedUntil` says how far it got. The list ends when `nextCursor` is null. A job whose record cannot be read is listed as failed with INTERNAL_ERROR; you can delete it.',
       tag: 'Jobs',
       query: ListQuery,
       answers: { 200: { description: 'A page of jobs', data: JobList } },
@@ -96,7 +96,7 @@ export const jobRoutes: readonly Route[] = [
     reads: 'job',
     docs: {
       operationId: 'getJob',
-      summary: 'A job in every state, a failed one with its error inside',
+      summary: 'Read a job; a failed one includes its error',
       tag: 'Jobs',
       answers: { 200: { description: 'The job', data: Job } },
       errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
@@ -113,7 +113,7 @@ export const jobRoutes: readonly Route[] = [
       operationId: 'deleteJob',
       summary: 'Cancel an unfinished job, or erase the files of a finished one',
       description:
-        'An unfinished job ends failed with JOB_CANCELLED and its job.failed is sent. Of a finished one the files are erased at once; downloads then answer 410. A job whose record cannot be read is removed with its files, and is unknown from then on.',
+        'An unfinished job fails with JOB_CANCELLED and sends job.failed. The files of a finished job are erased at once; downloads then return 410. A job whose record cannot be read is removed with its files.',
       tag: 'Jobs',
       answers: { 200: { description: 'The job as it is now', data: Job } },
       errors: ['INVALID_JOB_ID', 'JOB_NOT_FOUND'],
@@ -126,7 +126,7 @@ export const jobRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'extract', rate: 'submit' },
     docs: {
       operationId: 'retryJob',
-      summary: 'Try a failed job again, as a new job',
+      summary: 'Retry a failed job as a new job',
       tag: 'Jobs',
       headers: SubmitHeaders,
       answers: {

@@ -18,7 +18,7 @@ const ListQuery = z.object({
     .string()
     .regex(CURSOR_FORM, 'must be the nextCursor of an earlier page')
     .optional()
-    .meta({ description: 'nextCursor of the page before' }),
+    .meta({ description: 'nextCursor of the previous page' }),
 });
 
 const access = { by: 'key', scope: 'admin', rate: 'read' } as const;
@@ -30,10 +30,10 @@ export const keyRoutes: readonly Route[] = [
     access,
     docs: {
       operationId: 'listKeys',
-      summary: 'List the keys that may do no more than the caller, newest first, without their secrets',
+      summary: 'List the keys that have no more access than the caller’s, newest first, without secrets',
       tag: 'Keys',
       query: ListQuery,
-      answers: { 200: { description: 'A page of keys, revoked ones too', data: KeyList } },
+      answers: { 200: { description: 'A page of keys, including revoked ones', data: KeyList } },
       errors: ['INVALID_REQUEST'],
     },
     handle: list,
@@ -44,9 +44,9 @@ export const keyRoutes: readonly Route[] = [
     access: { ...access, rate: 'submit' },
     docs: {
       operationId: 'createKey',
-      summary: 'Make a key',
+      summary: 'Create a key',
       description:
-        'The answer has the key itself, this once: only an HMAC of it is stored. A key grants no scope and no instance that it lacks: 403 names what is missing. `Idempotency-Key` is not heeded, since a repetition would have to be answered with the secret: revoke the key of a request whose answer was lost.',
+        'Returns the key only once: only an HMAC of it is stored. You cannot grant a scope or an instance that your key lacks; the 403 names it. `Idempotency-Key` is ignored. If you lose the answer, revoke the key and make another.',
       tag: 'Keys',
       body: { 'application/json': NewKeyRequest },
       answers: { 201: { description: 'The new key', data: KeyWithSecret } },
@@ -60,9 +60,9 @@ export const keyRoutes: readonly Route[] = [
     access,
     docs: {
       operationId: 'rotateKey',
-      summary: 'Give a key a new secret',
+      summary: 'Rotate a key’s secret',
       description:
-        'The answer has the key with its new secret, this once. The old secret works 24 hours more; up to five old ones work at a time, and a further rotation is answered 429 until the oldest has ended. A key rotates itself only, with the secret that it has now: whoever gets the secret of another key reads its jobs and files. The command line rotates any key.',
+        'Returns the new secret only once. The old one works for 24 more hours. At most five old secrets work at a time; until the oldest ends, another rotation gets 429. A key can rotate only itself, with its current secret. The command line can rotate any key.',
       tag: 'Keys',
       answers: { 200: { description: 'The key with its new secret', data: KeyWithSecret } },
       errors: ['NOT_FOUND'],
@@ -77,7 +77,7 @@ export const keyRoutes: readonly Route[] = [
       operationId: 'revokeKey',
       summary: 'Revoke a key for good',
       description:
-        'It is refused from the next request on, and its event streams end; its jobs go on. A key that may do more than the caller is answered as an unknown one. A key may revoke itself, and the message of the answer says so; another one is made on the command line.',
+        'The key is rejected from the next request on and its event streams end; its jobs go on. A key with more access than the caller’s looks unknown. A key may revoke itself; the answer’s message says so.',
       tag: 'Keys',
       answers: { 200: { description: 'The key, revoked', data: KeyState } },
       errors: ['NOT_FOUND'],

@@ -20,7 +20,7 @@ export const sessionRoutes: readonly Route[] = [
       operationId: 'beginSession',
       summary: 'Sign in to the console',
       description:
-        'Sets a cookie (HttpOnly, SameSite=Strict) that stands for the key for 12 hours, in every operation that takes a key. A request that uses it needs the header `Soundpost-Console: 1` and, where it sends an `Origin`, that of this service; others are answered 403. It ends with `DELETE /v1/session`, and when the key is revoked or its secret replaced. Programs send the key itself.',
+        'Sets a cookie (HttpOnly, SameSite=Strict) that replaces the key for 12 hours, in every operation. Requests with it need the header `Soundpost-Console: 1` and, if they send an `Origin`, this service’s own; others get 403. The session ends with `DELETE /v1/session`, or when the key is revoked or rotated. Programs should send the key.',
       tag: 'Keys',
       headers: ConsoleHeaders,
       body: { 'application/json': SessionRequest },
@@ -50,7 +50,7 @@ export const sessionRoutes: readonly Route[] = [
     docs: {
       operationId: 'endSession',
       summary: 'Sign out of the console',
-      description: 'Answers the same where there is no session, or no longer one.',
+      description: 'Returns the same if there is no session.',
       tag: 'Keys',
       headers: ConsoleHeaders,
       answers: { 200: { description: 'The session has ended', data: z.object({}) } },

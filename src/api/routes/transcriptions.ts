@@ -29,18 +29,20 @@ import { waitingPlace } from '../wait.ts';
 const { prompt, temperature } = transcriptionFields;
 
 const Fields = z.object({
-  model: z.string().optional().meta({ description: 'Any: the model of the operator is asked' }),
+  model: z.string().optional().meta({ description: 'Ignored: the operator’s model is used' }),
   language: z
     .string()
     .transform(languageOf)
     .pipe(z.string('must be a language such as en'))
     .optional()
-    .meta({ description: 'What is spoken; default: the transcriber finds out' }),
+    .meta({ description: 'The spoken language. Default: the transcriber detects it' }),
   prompt,
   temperature: z.coerce.number().pipe(temperature.unwrap()).optional(),
   response_format: z.enum(['json', 'text', 'srt', 'verbose_json', 'vtt']).default('json'),
   'timestamp_granularities[]': z.array(z.enum(['word', 'segment'])).optional(),
-  url: UrlSource.shape.url.optional().meta({ description: 'In place of a file: where it is fetched from' }),
+  url: UrlSource.shape.url
+    .optional()
+    .meta({ description: 'Address to download the file from, instead of sending it' }),
 });
 type Fields = z.infer<typeof Fields>;
 
@@ -57,7 +59,7 @@ function speechRoute(task: Task): Route {
       operationId: isTranslation ? 'createTranslation' : 'createTranscription',
       summary: isTranslation ? 'Translate speech to English' : 'Transcribe speech',
       description:
-        "As OpenAI's clients call it, for audio and video of any size that an upload may have. The answer comes when the text is there. From 15 seconds on, bytes without meaning keep the connection: spaces in JSON, line feeds in text and SRT, notes in WebVTT. A later failure breaks the connection off. If you send the same file with the same fields within a minute, you join the job that runs; otherwise leaving cancels it. `stream` and fields not listed here are ignored.",
+        "For OpenAI's clients, with audio and video of any size that an upload may have. The answer comes when the text is complete. After 15 seconds, filler keeps the connection open: spaces in JSON, line feeds in text and SRT, notes in WebVTT. A later failure breaks the connection. If you disconnect, the job is cancelled, unless you send the same file with the same fields within a minute. `stream` and fields not listed here are ignored.",
       tag: 'Transcription',
       body: {
         'multipart/form-data': z.union([
@@ -76,10 +78,10 @@ function speechRoute(task: Task): Route {
           headers: { 'Soundpost-Job': 'The id of the job' },
         },
         400: {
-          description: 'The request or its source cannot be used',
+          description: 'The request or its source is not valid',
           failures: ['DOWNLOAD_FAILED', 'EXTRACTION_FAILED', 'JOB_CANCELLED'],
         },
-        500: { description: 'The text could not be made', failures: ['TRANSCRIPT_FAILED'] },
+        500: { description: 'The transcription failed', failures: ['TRANSCRIPT_FAILED'] },
       },
       errors: [
         'INVALID_REQUEST',
@@ -104,8 +106,8 @@ export const transcriptionRoutes: readonly Route[] = [
     errors: openAiErrors,
     docs: {
       operationId: 'listModels',
-      summary: 'List the one model',
-      description: 'The model that the operator has chosen. Empty without a transcriber.',
+      summary: 'List the model',
+      description: 'The operator’s model. Empty without a transcriber.',
       tag: 'Transcription',
       answers: {
         200: {
@@ -193,7 +195,7 @@ async function receive(context: RouteContext, task: Task): Promise<Asked> {
     const parsed = parseFields(fields);
     const { url, response_format: name } = parsed;
     if ((stored === undefined) === (url === undefined)) {
-      throw invalidForm('file', 'send either a file, with a filename, or a url');
+      throw invalidForm('file', 'send either a file or a url');
     }
     const format = responseFormats[name];
     const source = stored === undefined ? { type: 'url' as const, url: url ?? '' } : uploadOf(stored.file);

@@ -39,12 +39,12 @@ export const uploadRoutes: readonly Route[] = [
       operationId: 'createUpload',
       summary: 'Upload a file for jobs to use',
       description:
-        'Send the file as the part `file` of a multipart form, or as the body itself with its own Content-Type and its name in Content-Disposition. With `Tus-Resumable: 1.0.0` the request creates a tus upload instead, whose bytes follow by PATCH to `Location` and which can be resumed after a broken connection. An upload may serve any number of jobs until `expiresAt`; a job that uses it keeps it until the job has ended.',
+        'Send the file as the part `file` of a multipart form, or as the body, with its Content-Type and its name in Content-Disposition. With `Tus-Resumable: 1.0.0`, the request creates a resumable tus upload instead; send its bytes by PATCH to `Location`. Any number of jobs can use the upload until `expiresAt`, and each keeps it until it has ended.',
       tag: 'Uploads',
       headers: TusUploadHeaders.extend(IdempotencyHeaders.shape),
       body: {
         'multipart/form-data': z.object({
-          file: z.file().meta({ description: 'The video, with its filename' }),
+          file: z.file().meta({ description: 'The video, with its file name' }),
         }),
         'application/octet-stream': 'binary',
         'video/*': 'binary',
@@ -76,9 +76,9 @@ export const uploadRoutes: readonly Route[] = [
     access,
     docs: {
       operationId: 'getUpload',
-      summary: 'Look at an upload',
+      summary: 'Read an upload',
       description:
-        'HEAD with `Tus-Resumable: 1.0.0` answers as tus has it: `Upload-Offset` and `Upload-Length`, from where an upload can be resumed.',
+        'HEAD with `Tus-Resumable: 1.0.0` returns tus’ `Upload-Offset`, from which to resume, and `Upload-Length`.',
       tag: 'Uploads',
       answers: { 200: { description: 'The upload', data: UploadAnswer, headers: tusAnswerHeaders } },
       errors: ['UPLOAD_NOT_FOUND'],
@@ -94,18 +94,18 @@ export const uploadRoutes: readonly Route[] = [
       operationId: 'appendToUpload',
       summary: 'Send the next bytes of a tus upload',
       description:
-        'Errors have the statuses of tus 1.0: 409 where `Upload-Offset` is not where the upload stands, 412 for another version of tus, 423 while another request writes to the upload, 460 where `Upload-Checksum` does not fit. The last chunk of a file that is no media answers 400, and the upload is gone.',
+        'Errors follow tus 1.0: 409 for a wrong `Upload-Offset`, 412 for another version of tus, 423 while another request writes to the upload, 460 for a wrong `Upload-Checksum`. If the file is not media, its last chunk returns 400 and the upload is deleted.',
       tag: 'Uploads',
       headers: TusChunkHeaders,
       body: { 'application/offset+octet-stream': 'binary' },
       answers: {
         204: { description: 'The bytes are stored', headers: tusAnswerHeaders },
-        408: { description: 'Less than 30 KiB came in 30 seconds; go on from `Upload-Offset`' },
+        408: { description: 'Fewer than 30 KiB arrived in 30 seconds; resume from `Upload-Offset`' },
         409: {
-          description: 'tus: `Upload-Offset` is not where the upload stands',
+          description: 'tus: `Upload-Offset` is wrong',
           failures: ['INVALID_REQUEST'],
         },
-        460: { description: 'tus: `Upload-Checksum` does not fit', failures: ['INVALID_REQUEST'] },
+        460: { description: 'tus: `Upload-Checksum` is wrong', failures: ['INVALID_REQUEST'] },
       },
       errors: [
         'INVALID_REQUEST',
@@ -125,11 +125,11 @@ export const uploadRoutes: readonly Route[] = [
       operationId: 'deleteUpload',
       summary: 'Delete an upload',
       description:
-        'It can be named no more. A job that uses it goes on: the bytes are removed when the last such job has ended. With `Tus-Resumable` the answer is 204.',
+        'New jobs cannot use it any more. Jobs that already use it go on, and the bytes are removed when the last one has ended. With `Tus-Resumable`, the answer is 204.',
       tag: 'Uploads',
       answers: {
-        200: { description: 'The upload as it was', data: UploadAnswer },
-        204: { description: 'tus: the upload is gone' },
+        200: { description: 'The deleted upload', data: UploadAnswer },
+        204: { description: 'tus: the upload is deleted' },
       },
       errors: ['UPLOAD_NOT_FOUND'],
     },

@@ -28,9 +28,9 @@ export const usageRoutes: readonly Route[] = [
     access: { by: 'key', scope: 'read', rate: 'read' },
     docs: {
       operationId: 'getUsage',
-      summary: 'What the key used, may use and has left',
+      summary: 'Show the key’s limits, and what is left of each',
       description:
-        'With `from` or `to` also what its jobs have used by day, for the last 90 days. A job counts on the day on which it ended.',
+        'With `from` or `to`, also shows what its jobs used each day, for the last 90 days. A job counts on the day it ended.',
       tag: 'Service',
       query: UsageQuery,
       answers: { 200: { description: 'The key, its limits, and what is left of each', data: Usage } },

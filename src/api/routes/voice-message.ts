@@ -23,7 +23,7 @@ export const voiceMessageRoutes: readonly Route[] = [
       operationId: 'sendVoiceMessage',
       summary: 'Send the result of a completed job as a voice message',
       description:
-        'Each call sends once; the job then tells of the latest sending. An Idempotency-Key makes a repetition safe. A run that was stopped by one of its notes goes on with that note when it is sent to the same number again. `split` and `trimSilence` are made with the job, not here.',
+        'Each call sends once, and the job shows the latest one. An Idempotency-Key makes retries safe. If one of several notes failed, sending to the same number again continues with that note. `split` and `trimSilence` are set with the job, not here.',
       tag: 'Jobs',
       headers: IdempotencyHeaders,
       body: { 'application/json': VoiceMessageRequest },

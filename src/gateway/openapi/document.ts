@@ -103,7 +103,7 @@ const headers: ServerDocs<GatewayErrorCode>['headers'] = {
     schema: { type: 'string', format: 'uuid' },
   },
   'Retry-After': {
-    description: 'Seconds after which trying again pays',
+    description: 'Seconds to wait before a retry',
     schema: { type: 'integer', minimum: 1 },
   },
   'Idempotent-Replayed': {

@@ -9,7 +9,7 @@ const Live = z.object({ status: z.string() });
 const Readiness = z.object({ status: z.string(), redis: z.string(), storage: z.string() });
 
 const bytes = { 'application/octet-stream': 'binary' } as const;
-const notModified = { description: 'The caller has it' };
+const notModified = { description: 'Not modified' };
 
 export const publicOperations: readonly Operation<GatewayErrorCode>[] = [
   open('/media/:file', {
@@ -28,22 +28,22 @@ export const publicOperations: readonly Operation<GatewayErrorCode>[] = [
   }),
   open('/health/live', {
     operationId: 'checkLive',
-    summary: 'Whether the process runs',
+    summary: 'Check that the process is alive',
     answers: {
-      200: { description: 'It does', content: { 'application/json': Live } },
+      200: { description: 'It is alive', content: { 'application/json': Live } },
       503: {
-        description: 'It alone has lost Redis, and has to be started again',
+        description: 'Only this process has lost Redis; restart it',
         content: { 'application/json': Live },
       },
     },
   }),
   open('/health/ready', {
     operationId: 'checkReady',
-    summary: 'Whether requests can be served',
+    summary: 'Check that the gateway is ready',
     answers: {
-      200: { description: 'They can', content: { 'application/json': Readiness } },
+      200: { description: 'It is ready', content: { 'application/json': Readiness } },
       503: {
-        description: 'Redis cannot be reached, or refuses writes, or another process serves',
+        description: 'Redis is unreachable or rejects writes, or another process is active',
         content: { 'application/json': Readiness },
       },
     },
@@ -61,10 +61,10 @@ export const publicOperations: readonly Operation<GatewayErrorCode>[] = [
   }),
   open('/docs', {
     operationId: 'getDocs',
-    summary: 'This document as a page for people',
+    summary: 'This document as a web page',
     answers: {
       200: {
-        description: 'A page, whose files come from this server too',
+        description: 'A web page; its files come from this server',
         content: { 'text/html': 'binary' },
       },
       304: notModified,

@@ -51,20 +51,20 @@ describe('the disk', () => {
     ]);
     expect(full.code).toBe(1);
     expect(full.faults).toEqual([
-      expect.stringMatching(/^Disk: .*: 0 MiB free of 20 MiB \(tmpfs\).*no job is taken/),
+      expect.stringMatching(/^Disk: .*: 0 MiB free of 20 MiB \(tmpfs\).*no jobs are accepted/),
     ]);
     const [room, kind] = full.of('Disk');
     expect(room?.command).toBe(`du -xh ${volume.folder} | sort -h | tail`);
-    expect(kind).toMatchObject({ verdict: 'warning', found: expect.stringContaining('everything is gone') });
+    expect(kind).toMatchObject({ verdict: 'warning', found: expect.stringContaining('everything is lost') });
     expect(readOnly.faults).toEqual([
-      expect.stringMatching(/^Disk: DATA_DIR=\/dev\/null\/data cannot be written to/),
+      expect.stringMatching(/^Disk: cannot write to DATA_DIR=\/dev\/null\/data/),
     ]);
     expect(readOnly.of('Disk')[0]?.command).toMatch(
       /install -d -o "\$\(id -un\)" -m 0700 \/dev\/null\/data$/,
     );
     // Root is told that it may write there.
     expect(shown.faults).toEqual([
-      expect.stringMatching(/^Disk: DATA_DIR=\/proc\/data .*\(proc\) takes no files/),
+      expect.stringMatching(/^Disk: DATA_DIR=\/proc\/data .*\(proc\) cannot hold files/),
     ]);
   });
 });
@@ -103,14 +103,14 @@ describe('a port', () => {
         .slice(0, 2)
         .map(({ verdict, found }) => `${verdict} ${found}`),
     ).toEqual([
-      `ok API_PORT=${new URL(api).port} is taken by Soundpost itself, which runs`,
-      `ok GATEWAY_PORT=${new URL(gateway).port} is taken by Soundpost itself, which runs`,
+      `ok API_PORT=${new URL(api).port} is in use by Soundpost itself, which is running`,
+      `ok GATEWAY_PORT=${new URL(gateway).port} is in use by Soundpost itself, which is running`,
     ]);
     expect(of('Redis')[0]).toMatchObject({
       verdict: 'ok',
-      found: expect.stringMatching(/^Redis \d\S+ of the Soundpost that runs over DATA_DIR answers$/),
+      found: expect.stringMatching(/^Redis \d\S+ of the Soundpost that runs on DATA_DIR answers$/),
     });
-    expect(of('Clock')[0]?.found).toMatch(/, as Redis has it$/);
+    expect(of('Clock')[0]?.found).toMatch(/, same as Redis$/);
     expect(code).toBe(0);
   });
 });
@@ -153,7 +153,7 @@ describe('Redis', () => {
     const url = `redis://soundpost:the-password@127.0.0.1:${port}`;
     const { faults, of } = await diagnose({ REDIS_URL: url, SECRET_KEY });
     expect(faults).toEqual([
-      expect.stringMatching(/^Redis: the user of REDIS_URL lacks a permission .*eval/),
+      expect.stringMatching(/^Redis: the user in REDIS_URL lacks a permission .*eval/),
     ]);
     const command = of('Redis')[0]?.command ?? '';
     expect(command).toContain(`redis-cli -h 127.0.0.1 -p ${port} --askpass ACL SETUSER soundpost`);

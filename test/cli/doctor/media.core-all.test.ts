@@ -131,8 +131,8 @@ describe('a machine', () => {
     expect(code).toBe(1);
     const lacks = of('ffmpeg').filter(({ found }) => !found.includes('published flaws'));
     expect(lacks.map(({ verdict, found }) => `${verdict} ${found}`)).toEqual([
-      'fault this ffmpeg has been built without: encoder libopus, encoder libvorbis, filter alimiter',
-      'warning this ffmpeg cannot read some sources; it has been built without: demuxer matroska, every decoder of telephone',
+      'fault this ffmpeg was built without: encoder libopus, encoder libvorbis, filter alimiter',
+      'warning this ffmpeg cannot read some sources; it was built without: demuxer matroska, every decoder of telephone',
     ]);
   });
 

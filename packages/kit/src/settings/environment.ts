@@ -27,38 +27,36 @@ const GIB = 1024 * MIB;
 
 export const Environment = z.object({
   HOST: z.string().default('127.0.0.1').describe('Address that the servers listen on'),
-  API_PORT: port.default(8080).describe('Port of the API; 0 takes a free one'),
-  GATEWAY_PORT: port.default(8081).describe('Port of the messaging gateway; 0 takes a free one'),
+  API_PORT: port.default(8080).describe('Port of the API; 0 picks a free port'),
+  GATEWAY_PORT: port.default(8081).describe('Port of the messaging gateway; 0 picks a free port'),
   WORKER_PORT: port
     .default(8082)
-    .describe('Port for health and metrics of a lone worker; 0 takes a free one'),
+    .describe('Port for health and metrics of a worker that runs alone; 0 picks a free port'),
   PUBLIC_URL: httpUrl
     .optional()
-    .describe(
-      'Absolute base of statusUrl, Location and outputFile.url; default `http://127.0.0.1:<API_PORT>`',
-    ),
+    .describe('Base URL of statusUrl, Location and outputFile.url; default `http://127.0.0.1:<API_PORT>`'),
   GATEWAY_PUBLIC_URL: httpUrl
     .optional()
     .describe(
-      'Absolute base of media URLs, and where browsers that show the console reach the gateway; default `http://127.0.0.1:<GATEWAY_PORT>`',
+      'Base URL of media, at which the console in a browser reaches the gateway; default `http://127.0.0.1:<GATEWAY_PORT>`',
     ),
   GATEWAY_URL: urlWithoutPassword
     .optional()
-    .describe('Gateway that voice messages are sent through; default: this project’s own'),
+    .describe('Gateway that sends voice messages; default: Soundpost’s own'),
   GATEWAY_KIND: z
     .enum(['soundpost', 'other', 'waha', 'wuzapi'])
     .default('soundpost')
     .describe(
-      'What GATEWAY_URL leads to: this project’s gateway, another server with its interface, WAHA, or wuzapi',
+      'Type of GATEWAY_URL: Soundpost’s gateway, another server with the same interface, WAHA, or wuzapi',
     ),
   GATEWAY_BRAND: z
     .string()
     .regex(/^[A-Za-z]+$/)
     .default('Messenger')
-    .describe('Brand segment of the send path that the worker calls'),
+    .describe('Brand in the path that the worker calls to send'),
   GATEWAY_BRANDS: list
     .default(['Messenger', 'WhatsApp'])
-    .describe('Brand segments that the gateway answers to'),
+    .describe('Brands in the paths that the gateway accepts'),
   WHATSAPP_VERSION: z
     .string()
     .regex(/^\d{1,4}\.\d{1,5}\.\d{1,12}$/, 'must be three numbers such as 2.3000.1035194821')
@@ -68,63 +66,61 @@ export const Environment = z.object({
     })
     .optional()
     .describe(
-      'Version of its web client that WhatsApp is told; unset: that of the package, and after a refusal (405) the one that web.whatsapp.com names',
+      'Web client version to report to WhatsApp; unset: the package’s, or, after a 405, the current one of web.whatsapp.com',
     ),
   GATEWAY_ANSWERS: z
     .enum(['contract', 'public'])
     .default('contract')
     .describe(
-      'Whether the gateway answers, and tells events, as its own interface says, or, for clients of the public server, as that one does',
+      'Format of the gateway’s answers and events: `contract` as documented, `public` as the public server’s clients expect',
     ),
   GATEWAY_EVENTS_URL: httpUrl
     .optional()
-    .describe('Where the gateway posts messages.update; default: the API’s `/hooks/gateway`'),
+    .describe('Where the gateway posts messages.update events; default: the API’s `/hooks/gateway`'),
   GATEWAY_EVENTS_TOKEN: z
     .string()
     .regex(/^[\w.~-]{16,}$/, 'must be 16 or more letters, digits or - . _ ~')
     .optional()
     .describe(
-      'Lets another server post its events to the API’s `/hooks/gateway?token=<it>` or with `Authorization: Bearer <it>`; unset: only signed events are taken',
+      'Token with which another server posts events to the API’s `/hooks/gateway`, as `?token=…` or `Authorization: Bearer …`; unset: only signed events are accepted',
     ),
   GRAPH_URL: urlWithoutPassword
     .default('https://graph.facebook.com/v23.0')
     .describe(
-      'Base of the Graph API, with its version, for instances on whatsapp-cloud; a private address needs OUTBOUND_ALLOW',
+      'Base URL of the Graph API, with its version, for whatsapp-cloud instances; a private address needs OUTBOUND_ALLOW',
     ),
   TELEGRAM_URL: urlWithoutPassword
     .default('https://api.telegram.org')
     .describe(
-      'Base of the Bot API for instances on telegram, such as a local Bot API server; a private address needs OUTBOUND_ALLOW',
+      'Base URL of the Bot API for telegram instances, such as a local Bot API server; a private address needs OUTBOUND_ALLOW',
     ),
   TRANSCRIBER_URL: urlWithoutPassword
     .optional()
     .describe(
-      'Base, with its `/v1`, of a server that has OpenAI’s `POST /v1/audio/transcriptions`, such as `http://127.0.0.1:8000/v1`; see [transcripts](../how-to/transcripts.md); unset: no transcripts',
+      'Base URL, with `/v1`, of a server with OpenAI’s `POST /v1/audio/transcriptions`, such as `http://127.0.0.1:8000/v1` (see [transcripts](../how-to/transcripts.md)); unset: no transcripts',
     ),
   TRANSCRIBER_API_KEY: z
     .string()
     .min(1)
     .optional()
-    .describe('Key of TRANSCRIBER_URL, sent as `Authorization: Bearer`; unset: none is sent'),
+    .describe('Key for TRANSCRIBER_URL, sent as `Authorization: Bearer`; unset: no key'),
   TRANSCRIBER_MODEL: z
     .string()
     .min(1)
     .default('whisper-1')
-    .describe('Model that the transcriber is asked for; it has to know `verbose_json`'),
+    .describe('Model to request from the transcriber; it must support `verbose_json`'),
   TRANSCRIBER_TIMEOUT_SECONDS: seconds
     .default(1800)
-    .describe(
-      'How long the transcriber may take for a part, seconds; a part is 13 minutes of audio at most, and 25 MB',
-    ),
+    .describe('Timeout of the transcriber for a part of at most 13 minutes of audio and 25 MB, seconds'),
   TRANSCRIBER_PARTS: count
     .default(2)
-    .describe('Parts that are sent to the transcriber at a time, by all workers together'),
+    .describe('Parts sent to the transcriber at the same time, by all workers together'),
   DATA_DIR: z
     .string()
     .min(1)
     .default('./data')
     .transform((path) => resolve(path))
-    .describe('Folder of everything kept on disk'),
+    .describe('Folder for all data on disk'),
   REDIS_URL: z
     .string()
     .regex(
@@ -133,23 +129,21 @@ export const Environment = z.object({
     )
     .optional()
     .describe(
-      'Redis or Valkey, see [operations](../operations/redis.md); unset: an embedded Redis under DATA_DIR',
+      'Redis or Valkey (see [operations](../operations/redis.md)); unset: an embedded Redis under DATA_DIR',
     ),
   REDIS_CA_FILE: z
     .string()
     .optional()
-    .describe(
-      'PEM file of the authorities that the certificates of rediss:// are checked with; default: Node’s',
-    ),
+    .describe('PEM file of the certificate authorities to trust for rediss://; default: Node’s'),
   REDIS_CERT_FILE: z
     .string()
     .optional()
-    .describe('PEM file of the certificate shown to a rediss:// that asks for one; with REDIS_KEY_FILE'),
-  REDIS_KEY_FILE: z.string().optional().describe('PEM file of the key of REDIS_CERT_FILE'),
+    .describe('PEM file of the client certificate for rediss://; needs REDIS_KEY_FILE'),
+  REDIS_KEY_FILE: z.string().optional().describe('PEM file of the private key for REDIS_CERT_FILE'),
   REDIS_DEADLINE_SECONDS: seconds
     .default(0.9)
     .describe(
-      'How long a request waits for Redis, all its commands together, seconds; after that the request is answered 503. A submission that Redis does not take in this time is never started',
+      'Timeout of all Redis commands of a request, seconds; after it the answer is 503. A submission that Redis does not accept in time is never started',
     ),
   REDIS_WAIT_REPLICAS: z.coerce
     .number()
@@ -157,49 +151,49 @@ export const Environment = z.object({
     .min(0)
     .default(0)
     .describe(
-      'Replicas of Redis that must have a submission before it is answered 202; fewer within half a second: 503',
+      'Redis replicas that must have a submission before the answer is 202; with fewer after half a second, it is 503',
     ),
   STORAGE_URL: bucketUrl
     .optional()
     .describe('Bucket for uploads, results and media, `s3://bucket/prefix`; unset: files under DATA_DIR'),
   S3_ENDPOINT: httpUrl
     .optional()
-    .describe('Base address of an S3 server of one’s own; unset: Amazon’s in S3_REGION'),
+    .describe('Base URL of an S3-compatible server; unset: Amazon’s in S3_REGION'),
   S3_PUBLIC_ENDPOINT: httpUrl
     .optional()
     .describe(
-      'Base address at which callers reach the bucket; set: a download is a redirect to it; unset: the bytes go through the API',
+      'Base URL at which callers reach the bucket; downloads are then redirected to it; unset: downloads go through the API',
     ),
   S3_REGION: z.string().min(1).default('us-east-1').describe('Region of the bucket'),
   S3_ACCESS_KEY_ID: z
     .string()
     .optional()
-    .describe('Access key of the bucket; unset: as the AWS SDK finds one, such as the role of a machine'),
-  S3_SECRET_ACCESS_KEY: z.string().optional().describe('Secret of S3_ACCESS_KEY_ID'),
+    .describe('Access key of the bucket; unset: what the AWS SDK finds, such as the machine’s role'),
+  S3_SECRET_ACCESS_KEY: z.string().optional().describe('Secret for S3_ACCESS_KEY_ID'),
   STORAGE_DEADLINE_SECONDS: seconds
     .default(10)
     .describe(
-      'How long the storage may take to answer, seconds; after that, or at once while it is known to be away, requests that need it are answered 503',
+      'Timeout of the storage, seconds; after it, requests that need the storage get 503, and at once while the storage is known to be down',
     ),
   SECRET_KEY: z
     .string()
     .min(32, 'must have at least 32 bytes')
     .optional()
     .describe(
-      'Root of all derived secrets; unset: made once in `DATA_DIR/secret-key`; with REDIS_URL it, or SECRET_KEY_FILE, must be set',
+      'Secret from which all others are derived; with REDIS_URL, set this or SECRET_KEY_FILE; unset: generated once in `DATA_DIR/secret-key`',
     ),
   SECRET_KEY_FILE: z
     .string()
     .min(1)
     .optional()
     .describe(
-      'File that holds SECRET_KEY where that is unset, on a disk that all processes share; made at the first start, except with STORAGE_URL; unset: none',
+      'File with the SECRET_KEY, on a disk that all processes share; used if SECRET_KEY is unset; generated at the first start, except with STORAGE_URL; unset: none',
     ),
   ADOPT: z
     .enum(['0', '1'])
     .default('0')
     .describe(
-      '1 for one start that takes Redis and the results as they are, though they do not belong together (`--adopt`); see [disasters](../how-to/disasters.md)',
+      '1 accepts, for one start, a Redis and results that do not belong together (`--adopt`); see [disasters](../how-to/disasters.md)',
     ),
   BOOTSTRAP_API_KEY: z
     .string()
@@ -208,153 +202,157 @@ export const Environment = z.object({
       'must be of the form sp_<8 of a-z 0-9>_<32 to 64 letters and digits>',
     )
     .optional()
-    .describe('Key created with every scope when its id does not exist'),
+    .describe('API key to create with every scope if its id does not exist'),
   GATEWAY_API_KEY: z
     .string()
     .min(16, 'must have at least 16 characters')
     .optional()
-    .describe('The gateway’s own key; unset: derived from SECRET_KEY'),
+    .describe('The gateway’s own API key; unset: derived from SECRET_KEY'),
   ADMIN_KEY: z
     .string()
     .min(16, 'must have at least 16 characters')
     .optional()
-    .describe('Password of the board of the queues at `/admin/queues` of the API; unset: there is none'),
+    .describe('Password of the queue board at the API’s `/admin/queues`; unset: no board'),
   CONSOLE: z
     .enum(['on', 'off'])
     .default('on')
-    .describe('Whether the API serves its console at `/`; it opens nothing without an API key'),
+    .describe('Whether the API serves the console at `/`; using it needs an API key'),
   METRICS_TOKEN: z
     .string()
     .min(16, 'must have at least 16 characters')
     .optional()
-    .describe('Bearer token of `GET /metrics`; unset: only requests from this machine are answered'),
+    .describe('Bearer token for `GET /metrics`; unset: only requests from this machine are allowed'),
   OUTBOUND_ALLOW: z
     .string()
     .default('')
-    .describe('Comma-separated `host-or-CIDR:port` that may be reached although not public'),
+    .describe(
+      'Comma-separated `host-or-CIDR:port` to allow although they are not public ([details](#details))',
+    ),
   OUTBOUND_PORTS: numbers
     .pipe(z.array(z.int().min(1).max(65_535)))
     .default([80, 443, 8080, 8443])
-    .describe('Ports that public source and webhook URLs may name'),
+    .describe('Ports allowed in public source and webhook URLs'),
   OUTBOUND_PROXY: z
     .url({ protocol: /^http$/ })
     .transform((url) => new URL(url))
     .optional()
     .describe(
-      'Forward proxy (`http://[user:password@]host:port`) that whatever `OUTBOUND_ALLOW` does not open goes through, by CONNECT to the checked address; accounts on XMPP do not; unset: none',
+      'Forward proxy, `http://[user:password@]host:port`, used with CONNECT to the checked address; not for addresses in `OUTBOUND_ALLOW`, and not for XMPP; unset: none',
     ),
   TRUST_PROXY: z.coerce
     .number()
     .int()
     .min(0)
     .default(0)
-    .describe('Number of proxies in front whose forwarded address is believed'),
+    .describe('Number of trusted reverse proxies, whose forwarded client address is used'),
   CORS_ORIGINS: list
     .default([])
     .describe(
-      'Comma-separated origins whose web pages may call the API and the gateway, such as `https://app.example.com`; `*` for any; the console may call both in any case',
+      'Comma-separated origins whose pages may call the API and the gateway, such as `https://app.example.com`; `*` allows any; the console is always allowed',
     ),
   WORKER_CONCURRENCY: count
     .default(availableParallelism())
-    .describe('Jobs that one worker encodes at a time; default: the cores'),
+    .describe('Jobs that a worker encodes at the same time; default: number of cores'),
   DOWNLOADS_AHEAD: z.coerce
     .number()
     .int()
     .min(0)
     .default(4)
-    .describe('Jobs that one worker downloads, or keeps downloaded, beside those that it encodes'),
-  QUEUE_LIMIT: count.default(10_000).describe('Waiting jobs above which submissions answer QUEUE_FULL'),
+    .describe('Jobs that a worker downloads ahead, besides those that it encodes'),
+  QUEUE_LIMIT: count
+    .default(10_000)
+    .describe('Queued jobs above which submissions are rejected with QUEUE_FULL'),
   MAX_INPUT_BYTES: bytes.default(5 * GIB).describe('Largest source, bytes'),
   MAX_AUDIO_SECONDS: seconds.default(6 * HOUR).describe('Longest audio, seconds'),
   SOURCE_PATIENCE_SECONDS: seconds
     .default(20)
     .describe(
-      'How long a source may send nothing, or less than SOURCE_MIN_BYTES_PER_SECOND, before a try (of three) is given up, seconds',
+      'How long a source may send less than SOURCE_MIN_BYTES_PER_SECOND before an attempt (of three) fails, seconds',
     ),
   SOURCE_MIN_BYTES_PER_SECOND: count
     .default(8 * 1024)
-    .describe('Least average rate of a source, bytes a second'),
-  OUTPUT_TTL_SECONDS: seconds.default(DAY).describe('How long a result is kept, seconds'),
-  UPLOAD_TTL_SECONDS: seconds.default(DAY).describe('How long an upload is kept, seconds'),
+    .describe('Lowest average rate of a source, bytes per second'),
+  OUTPUT_TTL_SECONDS: seconds.default(DAY).describe('How long results are kept, seconds'),
+  UPLOAD_TTL_SECONDS: seconds.default(DAY).describe('How long uploads are kept, seconds'),
   MEDIA_TTL_SECONDS: seconds
     .default(30 * DAY)
-    .describe('How long the gateway keeps the media of a message, seconds'),
-  JOB_TTL_SECONDS: seconds.default(7 * DAY).describe('How long the record of a job is kept, seconds'),
+    .describe('How long the gateway keeps media of messages, seconds'),
+  JOB_TTL_SECONDS: seconds.default(7 * DAY).describe('How long records of jobs are kept, seconds'),
   RATE_SUBMIT_PER_MINUTE: count
     .default(60)
-    .describe('Submissions a minute and key; a batch counts as its jobs'),
-  RATE_READ_PER_MINUTE: count.default(3600).describe('Reads a minute and key'),
-  UNFINISHED_PER_KEY: count.default(100).describe('Unfinished jobs a key may have'),
-  UPLOADS_PER_KEY: count.default(200).describe('Uploads a key may have that are unfinished or not expired'),
-  UPLOAD_BYTES_PER_KEY: bytes.default(50 * GIB).describe('Bytes that the uploads of a key may have together'),
-  EVENT_STREAMS_PER_KEY: count.default(50).describe('Event streams a key may have open'),
+    .describe('Submissions per minute for each key; a batch counts once per job'),
+  RATE_READ_PER_MINUTE: count.default(3600).describe('Reads per minute for each key'),
+  UNFINISHED_PER_KEY: count.default(100).describe('Unfinished jobs for each key'),
+  UPLOADS_PER_KEY: count.default(200).describe('Uploads for each key, unfinished or kept'),
+  UPLOAD_BYTES_PER_KEY: bytes.default(50 * GIB).describe('Bytes of all uploads of a key'),
+  EVENT_STREAMS_PER_KEY: count.default(50).describe('Open event streams for each key'),
   CPU_SECONDS_PER_MINUTE: z.coerce
     .number()
     .positive()
     .optional()
     .describe(
-      'Seconds of processor time that the jobs of a key may use a minute; above it its further jobs wait their turn at the weight of `low`, and its tools run at nice 19; unset: as many as there are',
+      'Processor seconds per minute for each key; above it, the key’s further jobs wait like jobs of priority `low`, and its tools run at nice 19; unset: no limit',
     ),
   TRANSCRIPT_MINUTES_PER_DAY: count
     .optional()
     .describe(
-      'Minutes of audio that the transcriber may be sent a day and key; after that transcripts answer 429; unset: no limit',
+      'Minutes of audio to transcribe per day for each key; above it, transcripts get 429; unset: no limit',
     ),
   SENDS_PER_MINUTE: sendLimits
     .default({ whatsapp: 20, xmpp: 60, telegram: 60, 'whatsapp-cloud': 60 })
     .describe(
-      'Messages that an instance may send in a minute, one number or one by network, 0 for no limit; a group on telegram gets 20 of them at most, a recipient on whatsapp-cloud 10; default: `whatsapp:20,xmpp:60,telegram:60,whatsapp-cloud:60`',
+      'Messages per minute for each instance: one number, or one for each network; 0 means no limit; a telegram group gets at most 20, a whatsapp-cloud recipient 10; default: `whatsapp:20,xmpp:60,telegram:60,whatsapp-cloud:60`',
     ),
   WEBHOOK_SCHEDULE_SECONDS: numbers
     .pipe(z.array(z.number().min(0)).min(1))
     .default([0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400])
     .describe(
-      'When a webhook, a transcript or a put to a destination is attempted, seconds after the event; the distances between the entries count from the end of the attempt before',
+      'When webhooks, transcripts and uploads to destinations are attempted, seconds after the event; each interval counts from the end of the previous attempt',
     ),
   VOICE_ON_UNKNOWN: z
     .enum(['keep', 'resend'])
     .default('keep')
-    .describe('What becomes of a voice message whose answer another server’s gateway lost'),
+    .describe(
+      'What to do with a voice message if another server’s answer was lost: `keep` it as unknown, or `resend` it',
+    ),
   DISK_RESERVE_BYTES: z.coerce
     .number()
     .int()
     .min(0)
     .optional()
     .describe(
-      'Disk space that stays free, bytes; jobs and uploads wait or are refused before it is touched; 0 for no check at all; default: 1 GiB, or 5 % of a volume under 20 GiB',
+      'Disk space to keep free, bytes; below it, jobs wait and uploads are rejected; 0 turns the check off; default: 1 GiB, or 5 % of a volume under 20 GiB',
     ),
   JOB_LOCK_SECONDS: seconds
     .default(30)
-    .describe('How long a worker may be silent before its job is given to another'),
+    .describe('How long a worker may be silent before another one takes over its job'),
   WATCHDOG_SECONDS: z.coerce
     .number()
     .min(0)
     .default(60)
     .describe(
-      'After so long a worker that takes no job although jobs wait and it has room, and a process whose event loop stands still, end themselves to be started again; 0: never',
+      'How long a free worker may ignore queued jobs, or a process’s event loop may hang, before the process exits to be restarted; 0 turns this off',
     ),
   FFMPEG_PATH: z
     .string()
     .transform((path) => (path.includes('/') ? resolve(path) : path))
     .optional()
     .describe(
-      'ffmpeg, with an ffprobe beside it or on the PATH; a name without a slash is looked for on the PATH; default: `.ffmpeg/bin/ffmpeg` of the checkout where `script/ffmpeg` has built it, else the first on the PATH',
+      'Path of ffmpeg, with ffprobe beside it or on the PATH; a name without a slash is looked up on the PATH; default: `.ffmpeg/bin/ffmpeg` if `script/ffmpeg` has built it, else the first on the PATH',
     ),
   SANDBOX: z
     .enum(['required', 'auto', 'off'])
     .default('required')
     .describe(
-      'Whether a process that runs ffmpeg may start where it cannot be confined: `required` refuses, `auto` says so in the log, `off` does not try',
+      'What to do if ffmpeg cannot run in a sandbox: `required` does not start, `auto` logs a warning; `off` uses no sandbox',
     ),
-  SHUTDOWN_SECONDS: seconds.default(30).describe('How long running jobs may finish after SIGTERM'),
+  SHUTDOWN_SECONDS: seconds.default(30).describe('How long running jobs may take to finish after SIGTERM'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl
     .optional()
-    .describe(
-      'Collector that traces are sent to (OTLP over HTTP, at `/v1/traces` under it); unset: no traces',
-    ),
+    .describe('Collector of traces (OTLP over HTTP, at its `/v1/traces`); unset: no traces'),
   OTEL_EXPORTER_OTLP_HEADERS: traceHeaders
     .optional()
-    .describe('Headers of what is sent to it, `name=value` separated by commas, percent-encoded'),
+    .describe('Headers for the collector, as `name=value` separated by commas, percent-encoded'),
   OTEL_TRACES_SAMPLER: z
     .enum([
       'always_on',
@@ -365,23 +363,23 @@ export const Environment = z.object({
       'parentbased_traceidratio',
     ])
     .default('parentbased_always_on')
-    .describe('Which traces are kept; `parentbased_…`: where the caller has a trace, those that it keeps'),
+    .describe('Which traces are kept; `parentbased_…` follows the caller’s decision, if it has a trace'),
   OTEL_TRACES_SAMPLER_ARG: z.coerce
     .number()
     .min(0)
     .max(1)
     .default(1)
-    .describe('The part that is kept by `…traceidratio`, from 0 to 1'),
+    .describe('Fraction that `…traceidratio` keeps, from 0 to 1'),
   SOUNDPOST_SERVER: urlWithoutPassword
     .optional()
     .describe(
-      'Service that the command line works with, as with its `--server`; unset: see [command line](command-line.md)',
+      'Service for the command line, like its `--server`; unset: see [command line](command-line.md)',
     ),
-  SOUNDPOST_API_KEY: z.string().optional().describe('Key that the command line shows to that service'),
+  SOUNDPOST_API_KEY: z.string().optional().describe('API key of the command line for that service'),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
-    .describe('Least severe records that are written'),
+    .describe('Lowest severity to log'),
 });
 
 const ALL = ['api', 'gateway', 'worker'] as const;

@@ -53,7 +53,7 @@ const operations: INodeProperties[] = [
         name: 'Retry',
         value: 'retry',
         action: 'Retry a failed job',
-        description: 'Try a failed job again, as a new job',
+        description: 'Retry a failed job as a new job',
       },
       {
         name: 'Transcribe',
