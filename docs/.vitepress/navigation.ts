@@ -39,9 +39,22 @@ const sections: readonly Section[] = [
       'docs/how-to/upgrade.md',
       'docs/how-to/migrate.md',
       'docs/how-to/command-line.md',
+      'docs/how-to/monitoring.md',
+      'docs/how-to/retention.md',
       'docs/how-to/backup.md',
       'docs/how-to/disasters.md',
-      'docs/operations.md',
+      'docs/how-to/troubleshooting.md',
+    ],
+  },
+  {
+    title: 'Operations',
+    pages: [
+      'docs/operations/deploying.md',
+      'docs/operations/redis.md',
+      'docs/operations/storage.md',
+      'docs/operations/security.md',
+      'docs/operations/keys.md',
+      'docs/operations/monitoring.md',
     ],
   },
   {
@@ -112,6 +125,6 @@ export function sidebar(): DefaultTheme.SidebarItem[] {
 /** The sections that a reader chooses among, each by its first page. */
 export function nav(): DefaultTheme.NavItem[] {
   return sections
-    .filter(({ title }) => ['Tutorial', 'How-to', 'Reference', 'Explanation'].includes(title))
+    .filter(({ title }) => ['Tutorial', 'How-to', 'Operations', 'Reference', 'Explanation'].includes(title))
     .map(({ title, pages: [first = home] }) => ({ text: title, link: `/${placeOf(first)}` }));
 }

@@ -32,7 +32,7 @@ export async function confinedTools(config: Config, logger: Logger): Promise<Med
   if (sandbox.level === 'none') {
     const remedy =
       process.platform === 'linux'
-        ? 'ffmpeg cannot be confined here: install bubblewrap (apt-get install bubblewrap); docs/operations.md "Sandbox" says what works where user namespaces are forbidden'
+        ? 'ffmpeg cannot be confined here: install bubblewrap (apt-get install bubblewrap); docs/operations/security.md "Sandbox" says what works where user namespaces are forbidden'
         : 'ffmpeg can be confined on Linux only';
     if (SANDBOX === 'required') {
       throw new ConfigurationError(`${remedy}; SANDBOX=off goes on without, for files that you trust`);

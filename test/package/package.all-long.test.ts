@@ -97,7 +97,7 @@ describe('the package', () => {
           'dist/cli/loop-watchdog-thread.js',
           'dist/jobs/lua/reserve.lua',
           'web/reference/scalar.js',
-          'docs/operations.md',
+          'docs/operations/deploying.md',
         ],
       ]),
     );

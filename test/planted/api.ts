@@ -88,7 +88,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'paused-key-submits',
-    promise: 'operations.md "Keys": a paused key submits nothing',
+    promise: 'docs/operations/keys.md "Keys": a paused key submits nothing',
     in: 'admitClaim',
     search: '!PAUSED_METHODS.has(request.method)',
     replace: "request.method === 'PUT'",
@@ -170,7 +170,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'held-key-not-counted',
-    promise: 'operations.md "Keys": a request that a limit refuses is counted by key and limit',
+    promise: 'docs/operations/keys.md "Limits": a request that a limit refuses is counted by key and limit',
     in: 'heldKeys',
     search: 'observer.keyHeld(key, limit);',
     replace: '',

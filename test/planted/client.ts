@@ -124,7 +124,8 @@ export const clientFaults: readonly Fault[] = [
   },
   {
     name: 'flaws-of-an-old-patch-release-unseen',
-    promise: 'operations.md "Doctor": warns of an ffmpeg with published flaws that a newer release fixes',
+    promise:
+      'docs/operations/deploying.md "Doctor": warns of an ffmpeg with published flaws that a newer release fixes',
     in: 'flawsFixedSince',
     search: 'return patch < (fixed?.[branch]',
     replace: 'return patch + 1 < (fixed?.[branch]',

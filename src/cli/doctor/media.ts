@@ -148,7 +148,7 @@ async function unconfined(
     }
   }
   const remedy =
-    'bubblewrap is not allowed to create user namespaces: build the sandbox that needs none (docs/operations.md "Sandbox")';
+    'bubblewrap is not allowed to create user namespaces: build the sandbox that needs none (docs/operations/security.md "Sandbox")';
   return { verdict, found, remedy, command: 'script/ffmpeg' };
 }
 

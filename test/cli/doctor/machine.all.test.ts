@@ -135,7 +135,7 @@ describe('Redis', () => {
   });
 
   it('that gives its user too little is a fault with the rule; with the rule it is none', async () => {
-    expect(readPage('docs/operations.md')).toContain(ACL_RULE);
+    expect(readPage('docs/operations/redis.md')).toContain(ACL_RULE);
     const [port = 0] = await freePorts(1);
     const asUser = (rule: string): string[] => [
       '--user',

@@ -129,7 +129,7 @@ export const Environment = z.object({
     )
     .optional()
     .describe(
-      'Redis or Valkey (see [operations](../operations.md#redis)); unset: an embedded Redis under DATA_DIR',
+      'Redis or Valkey (see [operations](../operations/redis.md)); unset: an embedded Redis under DATA_DIR',
     ),
   REDIS_CA_FILE: z
     .string()
