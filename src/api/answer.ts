@@ -67,10 +67,17 @@ const policy: IdempotencyPolicy = {
   isUndone: (error) => error instanceof ServiceError,
   refusal: (reason, retryAfterSeconds) =>
     reason === 'mismatch'
-      ? new ServiceError('IDEMPOTENCY_MISMATCH', 'this Idempotency-Key was used for another request')
-      : new ServiceError('IDEMPOTENCY_IN_PROGRESS', 'the first request with this key is still running', {
-          retryAfterSeconds,
-        }),
+      ? new ServiceError(
+          'IDEMPOTENCY_MISMATCH',
+          'this Idempotency-Key was already used for a different request',
+        )
+      : new ServiceError(
+          'IDEMPOTENCY_IN_PROGRESS',
+          'the first request with this Idempotency-Key is still running',
+          {
+            retryAfterSeconds,
+          },
+        ),
 };
 
 /**

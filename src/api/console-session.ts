@@ -54,14 +54,14 @@ export function demandConsole(request: Request, publicUrl: string): void {
   if (request.get('soundpost-console') !== '1') {
     throw new ServiceError(
       'FORBIDDEN',
-      'a session needs the header Soundpost-Console: 1; others send an API key',
+      'a session needs the header Soundpost-Console: 1; programs should send an API key',
     );
   }
   const origin = request.get('origin');
   if (origin !== undefined && !isOwn(origin, request, publicUrl)) {
     throw new ServiceError(
       'FORBIDDEN',
-      'a session is for pages of this service alone; behind a proxy PUBLIC_URL must be the address that browsers use',
+      'sessions only work on pages of this service; behind a proxy, set PUBLIC_URL to the address that browsers use',
     );
   }
 }

@@ -25,7 +25,7 @@ import type { Submission } from './submission.ts';
 export function jobIdOf({ request }: RouteContext): string {
   const parsed = JobId.safeParse(request.params.jobId);
   if (!parsed.success) {
-    throw new ServiceError('INVALID_JOB_ID', 'a job id is of the form job_<16 hex>');
+    throw new ServiceError('INVALID_JOB_ID', 'a job id has the form job_<16 hex>');
   }
   return parsed.data;
 }
@@ -79,7 +79,7 @@ export function isTooOld({ settings }: ApiServices, { finishedAtMs }: JobRecord)
 }
 
 export function jobNotFound(jobId: string): ServiceError {
-  return new ServiceError('JOB_NOT_FOUND', `no job ${jobId} is known`);
+  return new ServiceError('JOB_NOT_FOUND', `this key has no job ${jobId}`);
 }
 
 /** Whether a completed job's files are deleted or about to be. */

@@ -130,7 +130,7 @@ describe('extract', () => {
     [
       'short pauses on the clock of the video',
       () => [video, '--timeline', 'source', '--trim-silence'],
-      /--trim-silence: needs timeline: audio, since the output has other seconds/,
+      /--trim-silence: needs timeline: audio, because it changes the clock/,
     ],
     ['no INSTANCE', () => [video, '--send', '+1202'], /--send: "\+1202" is not INSTANCE:NUMBER/],
     ['an INSTANCE that is none', () => [video, '--send', 'a b:1'], /--send: instance must be the name or id/],

@@ -68,7 +68,7 @@ describe('30 files, four of them broken', () => {
     const names = await page.locator('.source-row strong').allInnerTexts();
     expect(names).toEqual([...GOOD_FILES, ...BROKEN_FILES]);
     await row('empty.mp4').getByText('The file is empty').waitFor();
-    await row('text.mp4').getByText('no video or audio that the service knows').waitFor();
+    await row('text.mp4').getByText('not in a known video or audio format').waitFor();
     await page.getByText('28 of 28 files uploaded').waitFor();
     expect(await page.getByRole('group', { name: 'Trim' }).count()).toBe(0);
     expect(await everyFault(page)).toEqual([]);
@@ -79,9 +79,9 @@ describe('30 files, four of them broken', () => {
     await heading('30 sources: 26 completed, 4 failed').waitFor();
     expect(await page.locator('.source-row').count()).toBe(30);
     expect(await page.locator('.source-row[data-state="completed"]').count()).toBe(26);
-    await row('cut off.mp4').getByText('truncated').waitFor();
+    await row('cut off.mp4').getByText('incomplete').waitFor();
     await row('silent.mp4').getByText('No audio').waitFor();
-    await row('text.mp4').getByText('no video or audio that the service knows').waitFor();
+    await row('text.mp4').getByText('not in a known video or audio format').waitFor();
     expect((await namesInHistory()).toSorted()).toEqual(
       [...GOOD_FILES, 'cut off.mp4', 'silent.mp4'].toSorted(),
     );

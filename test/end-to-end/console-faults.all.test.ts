@@ -58,7 +58,7 @@ describe('what was typed or chosen', () => {
     await writeFile(text, 'no video at all\n'.repeat(100));
     await page.setInputFiles('#file', text);
     await extract();
-    const alert = page.locator('#source-error', { hasText: 'no video or audio that the service knows' });
+    const alert = page.locator('#source-error', { hasText: 'not in a known video or audio format' });
     await alert.waitFor();
     expect(await alert.textContent()).not.toContain('Retry');
     // Where the refusal comes before the click, the button has never been disabled.

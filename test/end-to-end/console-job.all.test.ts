@@ -212,7 +212,7 @@ describe('a failure', () => {
     [
       'a video without sound',
       async () => of(await service().outside.file('silent.mp4', clip('silent.mp4'))),
-      { says: 'No audio stream.', helps: 'a video without sound has none to extract', mayRetry: false },
+      { says: 'No audio stream.', helps: 'this one has no audio', mayRetry: false },
     ],
     [
       'a track that it has not',
@@ -222,7 +222,11 @@ describe('a failure', () => {
     [
       'a part behind its end',
       async () => of(await tone(), { start: 60 }),
-      { says: 'no audio between the start and the end', helps: 'within the sound', mayRetry: false },
+      {
+        says: 'no audio between the requested start and end',
+        helps: 'a part that has audio',
+        mayRetry: false,
+      },
     ],
     [
       'a page in place of a video',

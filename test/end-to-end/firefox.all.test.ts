@@ -77,8 +77,8 @@ describe('a page whose scripts run', () => {
     const said = new Map(rows.map(([name, text]) => [name, text]));
     expect([...said.keys()]).toEqual([...GOOD_FILES, ...BROKEN_FILES]);
     expect(said.get('empty.mp4')).toContain('The file is empty');
-    expect(said.get('text.mp4')).toContain('no video or audio that the service knows');
-    expect(said.get('cut off.mp4')).toContain('truncated');
+    expect(said.get('text.mp4')).toContain('not in a known video or audio format');
+    expect(said.get('cut off.mp4')).toContain('incomplete');
     expect(said.get('silent.mp4')).toContain('No audio');
   });
 

@@ -108,7 +108,10 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
   try {
     const truncated = await truncationOf(job);
     if (truncated !== null && !first.plan.acceptTruncated) {
-      throw new MediaFailure('INVALID_VIDEO', `${truncated}; "acceptTruncated": true takes what is there`);
+      throw new MediaFailure(
+        'INVALID_VIDEO',
+        `${truncated}; upload it again, or set acceptTruncated to use what is there`,
+      );
     }
     const report = progressReport(null, options.onProgress);
     options.onStep?.('extracting_audio');

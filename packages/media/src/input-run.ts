@@ -213,7 +213,7 @@ async function decodedFirst(
   if ((await stat(file)).size >= maxOutputBytes) {
     throw new MediaFailure(
       'EXTRACTION_FAILED',
-      `the audio has to be decoded first, and would take more than ${maxOutputBytes} bytes uncompressed`,
+      `the audio must be decoded first, and would need more than ${maxOutputBytes} bytes uncompressed`,
     );
   }
   return {

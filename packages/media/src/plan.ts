@@ -265,7 +265,7 @@ function planChannels(output: OutputRequest, format: Format, track: AudioTrack):
   if (format.codec === 'flac' && channels > FLAC_MAX_CHANNELS) {
     throw new MediaFailure(
       'EXTRACTION_FAILED',
-      `flac holds at most ${FLAC_MAX_CHANNELS} channels and the track has ${channels}; ask for 1 or 2`,
+      `flac supports at most ${FLAC_MAX_CHANNELS} channels, but the track has ${channels}; set channels to 1 or 2`,
     );
   }
   return channels;
@@ -292,7 +292,7 @@ function planBitrate(
       const channelWord = channels === 1 ? '1 channel' : `${channels} channels`;
       throw new MediaFailure(
         'EXTRACTION_FAILED',
-        `${output.format} with ${channelWord} at ${sampleRate} Hz takes ${min}k to ${max}k, not ${output.bitrate}`,
+        `${output.format} with ${channelWord} at ${sampleRate} Hz supports ${min}k to ${max}k, not ${output.bitrate}`,
       );
     }
     return nearestBitrate(taken, kbps);

@@ -121,7 +121,7 @@ export async function probe(
     // If it was cut off before or within its index, or needs a key, report that instead.
     const missing = await readFileApart('missingEnd', local, reading);
     if (missing !== null) throw new MediaFailure('INVALID_VIDEO', missing, { cause: error });
-    throw encryptedIds.size > 0 ? encrypted('the sound needs a key') : error;
+    throw encryptedIds.size > 0 ? encrypted('the audio needs a key') : error;
   });
   const { answer, isEstimate, isLate } = asked;
   const startSeconds = startOf(known, answer);
@@ -138,7 +138,7 @@ export async function probe(
   if (first === undefined) {
     const pictures = new Set(answer.streams.filter(({ codec_type }) => codec_type === 'video').map(idOf));
     // ffmpeg detects the codec of an undescribed stream by its contents.
-    if ([...encryptedIds].some((id) => !pictures.has(id))) throw encrypted('the sound needs a key');
+    if ([...encryptedIds].some((id) => !pictures.has(id))) throw encrypted('the audio needs a key');
     throw new MediaFailure('EXTRACTION_FAILED', 'no audio stream');
   }
   return {

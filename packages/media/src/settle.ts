@@ -161,7 +161,7 @@ export async function truncationOf(job: LookedAt): Promise<string | null> {
     end = Math.max(end, await endOf(job, { ...inputOf(job), withVideo: true }, `0:${stream}`));
   }
   return endsEarly(end, said.declaredSeconds, said.isWhole)
-    ? `the file is truncated: it ends at ${end.toFixed(1)} s of ${said.declaredSeconds.toFixed(1)} s`
+    ? `the file is incomplete: it ends at ${end.toFixed(1)} s of ${said.declaredSeconds.toFixed(1)} s`
     : null;
 }
 

@@ -122,7 +122,7 @@ function transcriptsElsewhere(outputs: readonly NamedOutput[], held: Described['
       if (typeof isHeld === 'object') throw new MediaFailure(isHeld.code, isHeld.details);
       throw new MediaFailure(
         'EXTRACTION_FAILED',
-        'of an HLS or DASH stream a job takes one audio track; ask for the same track in all outputs',
+        'a job can use only one audio track of an HLS or DASH stream; choose the same track in all outputs',
       );
     }
     elsewhere.push(output.name);

@@ -89,7 +89,7 @@ function faultOf(track: AudioTrack): MediaFailure | null {
     );
   }
   return channels === 0 || sampleRate === 0
-    ? new MediaFailure('EXTRACTION_FAILED', `audio track ${index} (${codec}) holds no audio`)
+    ? new MediaFailure('EXTRACTION_FAILED', `audio track ${index} (${codec}) has no audio`)
     : null;
 }
 

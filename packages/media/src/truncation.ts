@@ -31,7 +31,7 @@ export async function missingEnd(
   if (find === undefined) return null;
   await using file = await open(path);
   const missing = (await find(file, sizeBytes, mostBytes)) - sizeBytes;
-  return missing > 0 ? `the file is truncated: ${missing} bytes are missing at its end` : null;
+  return missing > 0 ? `the file is incomplete: its last ${missing} bytes are missing` : null;
 }
 
 /** @returns where the sound ends, 0 if the file does not say. */

@@ -142,6 +142,6 @@ async function waveform(options: WaveformOptions): Promise<{ durationSeconds: nu
     () => {},
     (pcm) => meter.push(pcm),
   );
-  if (meter.samples === 0) throw new MediaFailure('EXTRACTION_FAILED', 'the audio track holds no audio');
+  if (meter.samples === 0) throw new MediaFailure('EXTRACTION_FAILED', 'the audio track has no audio');
   return { durationSeconds: meter.samples / WAVEFORM_RATE, bars: meter.bars() };
 }

@@ -79,7 +79,7 @@ async function deleteAll(context: RouteContext, jobIds: readonly string[]): Prom
   const { taken, ...rate } = await takeRate(redis, 'read', id, { limit, cost: jobIds.length - 1 });
   setRateLimit(response, 'read', rate);
   if (!taken) {
-    const rule = `this key may make ${limit} requests a minute, and deleting ${jobIds.length} jobs counts as so many`;
+    const rule = `this key may make ${limit} requests per minute; deleting ${jobIds.length} jobs would exceed that`;
     throw new LimitReached('reads', rule, rate.resetSeconds);
   }
   const ended = await each(jobIds, async (jobId) =>

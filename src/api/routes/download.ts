@@ -113,7 +113,7 @@ async function download(context: RouteContext): Promise<void> {
   if (transcript !== undefined && record.erased) throw expired();
   if (transcript?.state.error) return sendFailure(response, transcript.state.error);
   if (transcript !== undefined && transcript.file === undefined) {
-    throw new ServiceError('JOB_NOT_COMPLETED', 'the transcript has not been made yet', {
+    throw new ServiceError('JOB_NOT_COMPLETED', 'the transcript is not ready yet', {
       retryAfterSeconds: TRANSCRIPT_LATER_SECONDS,
     });
   }

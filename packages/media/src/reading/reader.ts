@@ -273,7 +273,7 @@ class ReaderDied extends Error {
 function beyond(what: string): MediaFailure {
   return new MediaFailure(
     'INVALID_VIDEO',
-    `the description of the file or stream takes more ${what} to read than is allowed; send a plain file, or convert it first`,
+    `the description of the file or stream needs too much ${what} to read; convert the file first`,
   );
 }
 

@@ -29,10 +29,10 @@ export function segmentsOf(period: Period, representation: Representation): Segm
       .findLast((element) => childrenNamed(element, name).length > 0)
       ?.children.find((one) => one.name === name);
   const timescale = wholeNumber(said('timescale'), 1);
-  if (timescale === 0) throw unusable('the manifest has a clock that stands still');
+  if (timescale === 0) throw unusable('the manifest has a timescale of 0');
   const offset = wholeTicks(said('presentationTimeOffset'), 0n);
   if (kind === 'SegmentBase') {
-    if (bases.length === 1) throw unusable('the manifest does not say where its sound lies');
+    if (bases.length === 1) throw unusable('the manifest does not say where its audio is');
     return { fileUrl: baseUrl, offsetSeconds: Number(offset) / timescale };
   }
   const timing: Timing = {

@@ -96,7 +96,8 @@ function entriesOf(text: string): { variants: Variant[]; renditions: AudioRendit
       if (attributes.get('TYPE') === 'AUDIO') renditions.push(renditionOf(attributes));
     }
   }
-  if (variant !== undefined) throw new CutOff('the playlist was cut off before the address of a variant');
+  if (variant !== undefined)
+    throw new CutOff('the playlist is incomplete: the address of a variant is missing');
   return { variants, renditions };
 }
 

@@ -37,10 +37,10 @@ export class ClusterJoiner implements Joiner {
 
   async append({ segment, file, sizeBytes, init }: Part, output: Output): Promise<void> {
     if (init === undefined || !(await beginsWithCluster(file)))
-      throw unusable('a segment of the stream does not begin with a cluster of WebM');
+      throw unusable('a segment of the stream does not begin with a WebM cluster');
     if (this.#init === undefined) await output.write(init);
     else if (segment.breaksClock || !Buffer.from(this.#init).equals(init))
-      throw unsupported('streams of WebM in several parts cannot be put together');
+      throw unsupported('WebM streams in several parts cannot be joined');
     this.#init = init;
     await copy(file, 0, sizeBytes, output);
   }

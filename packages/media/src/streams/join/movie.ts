@@ -132,7 +132,7 @@ export function matchTracks(first: Movie, later: Movie): TrackNumbers {
         same?.timescale === track.timescale &&
         same.sampleTicks === track.sampleTicks &&
         (!track.isAudio || same.description.equals(track.description));
-      if (!fits) throw unsupported('the stream changes how its sound is coded in the middle');
+      if (!fits) throw unsupported('the stream changes its audio coding midway');
       return [track.id, same.id];
     }),
   );

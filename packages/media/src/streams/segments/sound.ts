@@ -50,7 +50,7 @@ export function missingSeconds(segment: Segment, sound: Sound, neighbours: Neigh
   const { heldSeconds, startSeconds, isWhole } = sound;
   if (heldSeconds === undefined) {
     if (isWhole) return 0;
-    throw unusable('a segment of the stream is cut off');
+    throw unusable('a segment of the stream is incomplete');
   }
   // Of a file that is shown in part.
   if (segment.shown !== undefined || segment.seconds === 0) return 0;
@@ -62,7 +62,7 @@ export function missingSeconds(segment: Segment, sound: Sound, neighbours: Neigh
   const isBeside = isWhole && sound.beside.some((span) => within(span) >= expected - APART_SECONDS);
   if (missing <= leastMissing(segment, isWhole && place === undefined) || isBeside) return 0;
   if (shown > 0) return missing;
-  throw unusable('a segment of the stream holds nothing of the time that it stands for');
+  throw unusable('a segment of the stream has no audio for its own time');
 }
 
 /** @param isDeclared whether only its declared length says how long it should be */
