@@ -13,7 +13,7 @@ const files = new LinkedFiles();
 export default defineConfig({
   title: 'Soundpost',
   description:
-    'Takes the audio out of a video, tells your webhook, and posts it into a chat as a voice message',
+    'Extracts the audio from a video, calls your webhook, and sends it to a chat as a voice message',
   lang: 'en',
   // Works in any folder of any server.
   base: './',

@@ -103,7 +103,7 @@ export async function checkSource(
       ? {
           code: 'INVALID_SOURCE',
           path: within(path, 'source.file'),
-          message: 'is no complete upload of this key',
+          message: 'must be a complete upload of this key',
         }
       : { ...source, name: upload.name };
   }
@@ -139,7 +139,7 @@ export function transcriptFaults(
             code: 'INVALID_OUTPUT',
             path: within(path, `outputs[${index}].format`),
             message:
-              'transcripts are not set up here: leave this output out, or have the operator set TRANSCRIBER_URL',
+              'transcripts are not set up here: remove this output, or ask the operator to set TRANSCRIBER_URL',
           },
         ],
   );
@@ -151,7 +151,7 @@ export async function webhookFaults(
   webhook: string | undefined,
   path: string,
 ): Promise<Fault[]> {
-  // Also for an empty string, which is no address.
+  // Also for an empty string, which is not an address.
   const refusal = webhook === undefined ? undefined : await refusalOf(services, webhook, 'webhook');
   return refusal ? [{ code: 'INVALID_WEBHOOK', path, message: refusal }] : [];
 }

@@ -67,10 +67,17 @@ const policy: IdempotencyPolicy = {
   isUndone: (error) => error instanceof ServiceError,
   refusal: (reason, retryAfterSeconds) =>
     reason === 'mismatch'
-      ? new ServiceError('IDEMPOTENCY_MISMATCH', 'this Idempotency-Key was used for another request')
-      : new ServiceError('IDEMPOTENCY_IN_PROGRESS', 'the first request with this key is still running', {
-          retryAfterSeconds,
-        }),
+      ? new ServiceError(
+          'IDEMPOTENCY_MISMATCH',
+          'this Idempotency-Key was already used for a different request',
+        )
+      : new ServiceError(
+          'IDEMPOTENCY_IN_PROGRESS',
+          'the first request with this Idempotency-Key is still running',
+          {
+            retryAfterSeconds,
+          },
+        ),
 };
 
 /**
@@ -87,7 +94,7 @@ const UNKEYED: AnswerTurn = { seed: undefined, keep: () => undefined };
 
 /**
  * Does the work once for each key and request, and answers.
- * @param fingerprint what a repetition must match: the body, and a resource's path
+ * @param fingerprint what a retry must match: the body, and a resource's path
  * @param answerInstead gets the answer that is kept; returns whether it has sent another one
  * Throws INVALID_REQUEST, IDEMPOTENCY_MISMATCH, IDEMPOTENCY_IN_PROGRESS, or what the work throws.
  */

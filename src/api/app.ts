@@ -138,7 +138,7 @@ function methodsOf(onPath: readonly Route[]): string[] {
 function answerUnknown(services: ApiServices) {
   return async (request: Request, response: Response, _next: NextFunction): Promise<void> => {
     await admit(request, response, services);
-    throw new ServiceError('NOT_FOUND', 'there is nothing at this path');
+    throw new ServiceError('NOT_FOUND', 'nothing was found at this path');
   };
 }
 

@@ -1,7 +1,7 @@
 /**
- * The cookie of the console's session, and what must come with it (decisions A6). Cookies ignore
- * ports, so the browser also sends it for a page of the gateway, and for a link from there: the
- * header, which only a script can send, and to its own origin alone, shows whose request it is.
+ * The cookie of the console's session, and the header that must come with it (decisions A6).
+ * Cookies ignore ports, so the browser also sends the cookie from the gateway's pages and for links
+ * in them. Only a script of our own origin can send the header.
  */
 import type { CookieOptions, Request } from 'express';
 import { ServiceError } from 'soundpost-contract/errors';
@@ -54,14 +54,14 @@ export function demandConsole(request: Request, publicUrl: string): void {
   if (request.get('soundpost-console') !== '1') {
     throw new ServiceError(
       'FORBIDDEN',
-      'a session needs the header Soundpost-Console: 1; others send an API key',
+      'a session needs the header Soundpost-Console: 1; programs should send an API key',
     );
   }
   const origin = request.get('origin');
   if (origin !== undefined && !isOwn(origin, request, publicUrl)) {
     throw new ServiceError(
       'FORBIDDEN',
-      'a session is for pages of this service alone; behind a proxy PUBLIC_URL must be the address that browsers use',
+      'sessions only work on pages of this service; behind a proxy, set PUBLIC_URL to the address that browsers use',
     );
   }
 }

@@ -67,7 +67,7 @@ export function readParts(
             ? fileErrors(maxInputBytes).tooLarge()
             : new ServiceError('PAYLOAD_TOO_LARGE', 'a field of the form may have at most 64 KiB'),
         malformed: (_what, cause) =>
-          new ServiceError('INVALID_REQUEST', 'the multipart body is malformed or was cut short', { cause }),
+          new ServiceError('INVALID_REQUEST', 'the multipart body is malformed or incomplete', { cause }),
       },
     }),
   );
@@ -81,7 +81,7 @@ export function invalidForm(part: string, rule: string): ServiceError {
 export function fileErrors(maxBytes: number): Parameters<typeof bodyStream>[1] {
   return {
     tooLarge: () => new ServiceError('PAYLOAD_TOO_LARGE', `a file may have at most ${maxBytes} bytes`),
-    cutShort: () => new ServiceError('INVALID_REQUEST', 'the body was cut short'),
+    cutShort: () => new ServiceError('INVALID_REQUEST', 'the body is incomplete'),
   };
 }
 

@@ -89,14 +89,14 @@ export async function beginWithinBudget(
   const rule =
     over.limit === 'uploads'
       ? `this key may have ${budget.uploads} uploads`
-      : `the uploads of this key may have ${budget.bytes} bytes together`;
+      : `the uploads of this key may have ${budget.bytes} bytes in total`;
   const limit = over.limit === 'uploads' ? 'uploads' : 'upload_bytes';
   throw new LimitReached(limit, `${rule}; delete some, or wait until one expires`, over.retryAfterSeconds);
 }
 
 /**
  * Discards an unused upload after a failure. If Redis or the storage has failed, the answer does
- * not wait for them again; the janitor removes what is left.
+ * not wait for them again; the janitor removes the rest.
  */
 export async function discardAfter(error: unknown, services: ApiServices, file: string): Promise<void> {
   const discarded = discardUpload(services, file).catch(() => undefined);
@@ -144,7 +144,7 @@ async function* containersOnly(
 export async function demandContainer(source: SniffSource): Promise<void> {
   if ((await sniffContainer(source)) === undefined) {
     const { nameOther } = await import('soundpost-media/other-files');
-    throw new ServiceError('INVALID_VIDEO', 'the file is no video or audio that the service knows', {
+    throw new ServiceError('INVALID_VIDEO', 'the file is not in a known video or audio format', {
       details: await nameOther(source),
     });
   }
@@ -165,7 +165,7 @@ export function cleanName(name: string): string {
 }
 
 export function uploadNotFound(): ServiceError {
-  return new ServiceError('UPLOAD_NOT_FOUND', 'no such upload is known to this key, or it has expired');
+  return new ServiceError('UPLOAD_NOT_FOUND', 'this key has no such upload, or it has expired');
 }
 
 /** Space is freed as jobs end and files expire, not within seconds. */
@@ -203,7 +203,7 @@ function arrivedBytes({ socket }: Request): () => number {
 }
 
 function noRoom(cause?: unknown): ServiceError {
-  return new ServiceError('SERVICE_UNAVAILABLE', 'there is not enough disk space to take the file in', {
+  return new ServiceError('SERVICE_UNAVAILABLE', 'there is not enough disk space to store the file', {
     retryAfterSeconds: RETRY_AFTER_SECONDS,
     cause,
   });

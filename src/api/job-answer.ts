@@ -25,7 +25,7 @@ import type { Submission } from './submission.ts';
 export function jobIdOf({ request }: RouteContext): string {
   const parsed = JobId.safeParse(request.params.jobId);
   if (!parsed.success) {
-    throw new ServiceError('INVALID_JOB_ID', 'a job id is of the form job_<16 hex>');
+    throw new ServiceError('INVALID_JOB_ID', 'a job id has the form job_<16 hex>');
   }
   return parsed.data;
 }
@@ -73,13 +73,13 @@ function unlessOld(services: ApiServices, record: JobRecord | undefined): JobRec
   return record && isTooOld(services, record) ? undefined : record;
 }
 
-/** Whether an ended job is shown no more. */
+/** Whether an ended job is too old to show. */
 export function isTooOld({ settings }: ApiServices, { finishedAtMs }: JobRecord): boolean {
   return finishedAtMs !== null && finishedAtMs < redisNow() - settings.jobTtlSeconds * 1000;
 }
 
 export function jobNotFound(jobId: string): ServiceError {
-  return new ServiceError('JOB_NOT_FOUND', `no job ${jobId} is known`);
+  return new ServiceError('JOB_NOT_FOUND', `this key has no job ${jobId}`);
 }
 
 /** Whether a completed job's files are deleted or about to be. */

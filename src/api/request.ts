@@ -81,7 +81,7 @@ export async function readJobJson(context: RouteContext): Promise<JobBody> {
 function largeBody(context: RouteContext) {
   const { request, response } = context;
   const left = new AbortController();
-  const leave = (): void => left.abort(new ServiceError('INVALID_REQUEST', 'the body was cut short'));
+  const leave = (): void => left.abort(new ServiceError('INVALID_REQUEST', 'the body is incomplete'));
   const failing = new AbortController();
   let receivedBytes = 0;
   let limit: Deadline | undefined;
@@ -124,7 +124,7 @@ function largeBody(context: RouteContext) {
 function noPlace(): ServiceError {
   return new ServiceError(
     'SERVICE_UNAVAILABLE',
-    'too many requests with a video inside arrive at once; try again, or upload the file first',
+    'too many requests with source.data arrived at once; try again, or upload the file first',
     { retryAfterSeconds: PLACE_WITHIN_MS / 1000 },
   );
 }
@@ -132,7 +132,7 @@ function noPlace(): ServiceError {
 function tooSlow(): ServiceError {
   return new ServiceError(
     'INVALID_REQUEST',
-    `a request with a video inside must arrive within ${ARRIVES_WITHIN_MS / 1000} s; upload the file first`,
+    `a request with source.data must arrive within ${ARRIVES_WITHIN_MS / 1000} s; upload the file first`,
   );
 }
 
@@ -154,9 +154,9 @@ const precedence: readonly ErrorCode[] = [
 
 const summaries: Readonly<Partial<Record<ErrorCode, string>>> = {
   INVALID_REQUEST: 'the request is not valid',
-  INVALID_SOURCE: 'the source is not acceptable',
-  INVALID_OUTPUT: 'the output is not acceptable',
-  INVALID_WEBHOOK: 'the webhook is not acceptable',
+  INVALID_SOURCE: 'the source is not valid',
+  INVALID_OUTPUT: 'the output is not valid',
+  INVALID_WEBHOOK: 'the webhook is not valid',
 };
 
 /** Returns the parsed request. Throws a ServiceError when it does not fit. */
@@ -183,13 +183,9 @@ export function faultsError(faults: readonly Fault[]): ServiceError {
 }
 
 export function tooManyJobs(count: number): ServiceError {
-  return new ServiceError(
-    'TOO_MANY_JOBS',
-    `a batch holds at most ${MAX_BATCH_JOBS} jobs (max ${MAX_BATCH_JOBS})`,
-    {
-      details: `jobs: ${count} were given`,
-    },
-  );
+  return new ServiceError('TOO_MANY_JOBS', `the batch has too many jobs (max ${MAX_BATCH_JOBS})`, {
+    details: `jobs: ${count} were given`,
+  });
 }
 
 function faultsOf(issue: z.core.$ZodIssue): Fault[] {

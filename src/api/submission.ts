@@ -74,7 +74,7 @@ export async function submitJobs(
     if (source === undefined || 'message' in source) {
       throw new Error('a faulty source was not refused');
     }
-    // What else is retried with it may differ in a repetition.
+    // The other jobs of the request may differ in a retry.
     const jobId =
       retryOf === null ? idFor('job', seed, index) : idFor('job', seed && `${seed}:${retryOf}`, 0);
     return {
@@ -169,7 +169,7 @@ async function demandTranscriptMinutes(
   if (state.remaining > 0) return;
   throw new LimitReached(
     'transcript_minutes',
-    `this key may have ${transcriptMinutesPerDay} minutes of audio transcribed a day; leave the transcripts out, or wait`,
+    `this key may transcribe ${transcriptMinutesPerDay} minutes of audio per day; remove the transcripts, or wait`,
     state.resetSeconds,
     { policy: 'transcripts', state, windowSeconds: DAY_SECONDS },
   );
@@ -194,7 +194,7 @@ export function voiceFaults(
 /** Throws FORBIDDEN when the key lacks the instance. */
 export function demandInstance(key: ApiKey, { instance }: VoiceMessageRequest): void {
   if (!key.instances.includes('*') && !key.instances.includes(instance)) {
-    throw new ServiceError('FORBIDDEN', 'this key may not send as the instance of voiceMessage');
+    throw new ServiceError('FORBIDDEN', 'this key may not use the instance of voiceMessage');
   }
 }
 
@@ -207,13 +207,13 @@ function refusalOf(reservation: Exclude<Reservation, { outcome: 'reserved' }>, c
     case 'rate-limited':
       return new LimitReached(
         'submissions',
-        `this key may submit ${rate.limit} jobs a minute, and ${count} more would be too many`,
+        `this key may submit ${rate.limit} jobs per minute; ${count} more would exceed that`,
         rate.resetSeconds,
       );
     case 'too-many-bytes':
       return new LimitReached(
         'record_bytes',
-        `this key may submit ${rate.limit} bytes of job records a minute; send smaller requests, or wait`,
+        `this key may submit ${rate.limit} bytes of job records per minute; send smaller requests, or wait`,
         rate.resetSeconds,
         { policy: 'records', state: rate, windowSeconds: RATE_WINDOW_SECONDS },
       );
@@ -224,7 +224,7 @@ function refusalOf(reservation: Exclude<Reservation, { outcome: 'reserved' }>, c
         RETRY_UNFINISHED_SECONDS,
       );
     case 'queue-full':
-      return new ServiceError('QUEUE_FULL', 'the processing queue is full; try again in a few seconds', {
+      return new ServiceError('QUEUE_FULL', 'the job queue is full; try again in a few seconds', {
         retryAfterSeconds: RETRY_QUEUE_FULL_SECONDS,
       });
   }

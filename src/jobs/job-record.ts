@@ -36,7 +36,7 @@ export interface JobRecord {
 export const cancelledError: ErrorBody = { code: 'JOB_CANCELLED', message: 'the job was cancelled' };
 export const deadlyError: ErrorBody = {
   code: 'INTERNAL_ERROR',
-  message: 'the job was given up: each worker that began it was lost in the middle of it',
+  message: 'the job failed because every worker that started it crashed or was stopped',
 };
 
 /** Undefined if there is no such job. */
@@ -157,6 +157,6 @@ export function readFailure(reason: string | undefined): ErrorBody {
   try {
     return ErrorBody.parse(JSON.parse(reason ?? ''));
   } catch {
-    return { code: 'INTERNAL_ERROR', message: 'the job could not be finished: its workers were lost' };
+    return { code: 'INTERNAL_ERROR', message: 'the job failed because its workers were lost' };
   }
 }

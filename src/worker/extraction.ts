@@ -195,7 +195,7 @@ export async function withinLimit<Output>(
 ): Promise<Output> {
   const error = new ServiceError(
     'INTERNAL_ERROR',
-    `the job could not be finished: ${limits[step].does} took too long`,
+    `the job failed because ${limits[step].does} took too long`,
   );
   const reason = () => error;
   using limit = deadline(limitMs, { signal, reason });

@@ -91,7 +91,7 @@ describe('A8. destination: what is refused', () => {
     expect((await ask(4096)).status).toBe(202);
     const { status, body } = await ask(4100);
     expect([status, body.error.code]).toEqual([400, 'INVALID_REQUEST']);
-    expect(body.error.details).toContain('8 KiB together');
+    expect(body.error.details).toContain('8 KiB in total');
   });
 
   it('a destination without an address, and one with another field', async () => {

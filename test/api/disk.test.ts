@@ -55,7 +55,7 @@ function expectNoRoom(answer: Answer): void {
   expect(answer.status).toBe(503);
   expect(answer.body.error).toMatchObject({
     code: 'SERVICE_UNAVAILABLE',
-    message: 'there is not enough disk space to take the file in',
+    message: 'there is not enough disk space to store the file',
   });
   expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
 }

@@ -25,7 +25,7 @@ const OUTPUTS = [
 describe('A8. Of output and outputs exactly one is given', () => {
   it.each<[string, Json, string]>([
     ['neither', {}, 'output: is required'],
-    ['both', { output: { format: 'mp3' }, outputs: OUTPUTS }, 'output and outputs cannot be given together'],
+    ['both', { output: { format: 'mp3' }, outputs: OUTPUTS }, 'output and outputs cannot be combined'],
   ])('%s is INVALID_REQUEST', async (_what, asked, details) => {
     const bodies = [
       (await extract({ source, ...asked })).body,
@@ -69,7 +69,7 @@ describe('A8. outputs: each fault has its code and is told where it is', () => {
         name: `n${nth}`,
       })),
       'INVALID_OUTPUT',
-      'outputs[1].acceptTruncated: must be true in all outputs of audio, or in none',
+      'outputs[1].acceptTruncated: must be true in all audio outputs, or in none',
     ],
     ...['bitrate', 'quality', 'channels', 'copy', 'acceptTruncated', 'speed'].map(
       (field) =>

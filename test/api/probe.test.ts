@@ -18,7 +18,7 @@ const destination = { url: 'https://bucket.example/talk.mp3' };
 const extract = (json: Json): Promise<Answer> => service().call('POST', '/v1/extract', { json });
 
 describe('A2. output.format probe takes no other field, and nothing that needs a file', () => {
-  const BESIDE = 'must not be probe, which makes no file: ask for it in output, without outputs';
+  const BESIDE = 'must not be probe, which makes no file; use output instead of outputs';
   it.each<[asked: Json, code: string, details: string]>([
     [
       { output: { ...output, quality: 'low', destination } },
@@ -145,7 +145,7 @@ describe('A2. A probe', () => {
     const sent = await service().call('POST', `/v1/jobs/${job.jobId}/voice-message`, { json: voiceMessage });
     expect([sent.status, sent.body.error]).toEqual([
       400,
-      { code: 'INVALID_REQUEST', message: 'this job has made no audio to send' },
+      { code: 'INVALID_REQUEST', message: 'this job has no audio to send' },
     ]);
   });
 

@@ -101,7 +101,10 @@ describe('source.headers', () => {
     [{ 'a b': 'c' }, 'source.headers.a b: '],
     [{ 'X-A': 'b\r\nHost: c' }, 'source.headers.X-A: must be a header value'],
     [many, 'source.headers: must be 10 at most'],
-    [{ 'X-A': 'a'.repeat(2100), 'X-B': 'b'.repeat(2100) }, 'source.headers: may have at most 4 KiB together'],
+    [
+      { 'X-A': 'a'.repeat(2100), 'X-B': 'b'.repeat(2100) },
+      'source.headers: must have at most 4 KiB in total',
+    ],
   ])('%j are refused', async (given, details) => {
     const { status, body } = await extract({ type: 'url', url: 'https://example.com/a.mp4', headers: given });
     expect([status, body.error.code]).toEqual([400, 'INVALID_SOURCE']);
@@ -162,7 +165,7 @@ describe('source.data', () => {
     [
       'is longer than 8 MiB',
       () => ({ data: Buffer.alloc(8 * 1024 * 1024 + 1).toString('base64') }),
-      ...([400, 'INVALID_SOURCE', 'source.data: may have at most 8 MiB decoded'] as const),
+      ...([400, 'INVALID_SOURCE', 'source.data: must have at most 8 MiB decoded'] as const),
     ],
     [
       'is longer than the body may be',

@@ -37,7 +37,7 @@ describe.runIf(currentRun === 'core')('A8. Without TRANSCRIBER_URL', () => {
     expect(body.error).toMatchObject({
       code: 'INVALID_OUTPUT',
       details:
-        'outputs[1].format: transcripts are not set up here: leave this output out, or have the operator set TRANSCRIBER_URL',
+        'outputs[1].format: transcripts are not set up here: remove this output, or ask the operator to set TRANSCRIBER_URL',
     });
   });
 });

@@ -58,14 +58,14 @@ it('of so many, begun and complete ones, each way they come, until one is delete
 it('of so many bytes together, announced and complete', async () => {
   const key = await service().newKey();
   expect((await announce(key, LIMIT_BYTES - 20_000)).status).toBe(201);
-  expectRefused(await announce(key, 20_001), `${LIMIT_BYTES} bytes together`);
+  expectRefused(await announce(key, 20_001), `${LIMIT_BYTES} bytes in total`);
   const { body } = await service().call('GET', '/v1/usage', { key });
   expect([body.data.uploads, body.data.uploadBytes]).toEqual([
     { limit: 3, used: 1, remaining: 2 },
     { limit: LIMIT_BYTES, used: LIMIT_BYTES - 20_000, remaining: 20_000 },
   ]);
   expect((await announce(key, 20_000)).status).toBe(201);
-  expectRefused(await sendWhole(key), `${LIMIT_BYTES} bytes together`);
+  expectRefused(await sendWhole(key), `${LIMIT_BYTES} bytes in total`);
 });
 
 it('a repeated request with its video inside gets its first answer, although none is left', async () => {

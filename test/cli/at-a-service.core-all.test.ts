@@ -202,7 +202,9 @@ describe('extract', () => {
       ['empty.mp4', 'notes.mp4'].map((name) => desk().soundpost(['extract', name, '--json'])),
     );
     for (const ended of ends) {
-      expect(ended.stderr).toContain('soundpost: INVALID_VIDEO: the file is no video or audio');
+      expect(ended.stderr).toContain(
+        'soundpost: INVALID_VIDEO: the file is not in a known video or audio format',
+      );
       expect([ended.code, json(ended).error.code]).toEqual([1, 'INVALID_VIDEO']);
     }
   });

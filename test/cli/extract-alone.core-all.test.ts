@@ -236,7 +236,7 @@ describe.runIf(currentRun === 'core')('a video that is none', () => {
   });
 
   it.concurrent.each<[what: string, args: () => string[], sentence: RegExp]>([
-    ['is a text', () => ['notes.mp4'], /^soundpost: INVALID_VIDEO: .*\n {2}It is no video or audio/m],
+    ['is a text', () => ['notes.mp4'], /^soundpost: INVALID_VIDEO: .*\n {2}This is not video or audio/m],
     ['is empty', () => ['empty.mp4'], /^soundpost: INVALID_VIDEO: /m],
     ['lacks the track', () => [videos.talk, '-t', 'fr'], /^soundpost: EXTRACTION_FAILED: .*fr/m],
   ])('%s', async (_what, args, sentence) => {

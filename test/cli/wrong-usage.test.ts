@@ -36,7 +36,7 @@ describe('extract', () => {
   it.each<[what: string, args: () => string[], sentence: RegExp]>([
     ['a file that is not there', () => ['nothing.mp4'], /no such file: nothing\.mp4; give the path of/],
     ['a folder', () => ['.'], /^\. is a folder; give a file in it/],
-    ['another scheme', () => ['ftp://a.example/b.mp4'], /only http:\/\/ and https:\/\/ can be fetched/],
+    ['another scheme', () => ['ftp://a.example/b.mp4'], /only http:\/\/ and https:\/\/ URLs work/],
     [
       'a password in the video’s address',
       () => ['https://me:secret@a.example/talk.mp4'],
@@ -80,7 +80,7 @@ describe('extract', () => {
     [
       'a further output without a format',
       () => [video, '--also', 'peaks'],
-      /--also: "peaks" is not of the form NAME=FORMAT\[,FIELD=VALUE…\], such as preview=opus/,
+      /--also: "peaks" is not NAME=FORMAT\[,FIELD=VALUE…\], such as preview=opus/,
     ],
     [
       'a further output with a field that is none',
@@ -130,9 +130,9 @@ describe('extract', () => {
     [
       'short pauses on the clock of the video',
       () => [video, '--timeline', 'source', '--trim-silence'],
-      /--trim-silence: needs timeline: audio, since the output has other seconds/,
+      /--trim-silence: needs timeline: audio, because it changes the clock/,
     ],
-    ['no INSTANCE', () => [video, '--send', '+1202'], /--send: "\+1202" is not of the form INSTANCE:NUMBER/],
+    ['no INSTANCE', () => [video, '--send', '+1202'], /--send: "\+1202" is not INSTANCE:NUMBER/],
     ['an INSTANCE that is none', () => [video, '--send', 'a b:1'], /--send: instance must be the name or id/],
     ['a delay of nothing', () => [video, '--delay', '5'], /--delay: only for a voice message; add --send/],
     ['no gateway', () => [video, '--send', 'main:1202'], /--send needs a gateway: start "soundpost serve"/],
@@ -144,7 +144,7 @@ describe('extract', () => {
     [
       'no folder, with a name that a shell would part',
       () => [video, '-o', "my friend's/a.mp3"],
-      /make it: mkdir -p 'my friend'\\''s'$/,
+      /create it: mkdir -p 'my friend'\\''s'$/,
     ],
     [
       'audio and JSON on one stream',
@@ -165,7 +165,7 @@ describe('extract', () => {
     [
       'a password in the address',
       () => [video, '--server', 'http://me:secret@a.example/api'],
-      /^--server: leave the name and password out of the address, http:\/\/a\.example\/api;/,
+      /^--server: leave the name and password out of the URL, http:\/\/a\.example\/api;/,
     ],
     [
       'no key',

@@ -15,7 +15,7 @@ const MADE =
   /(?:MediaFailure|OutboundFailed|blameInput|unusable|unsupported)\(\s*(?:(?:error|code|'[A-Z_a-z-]+'),\s*){0,2}(['`])([^'`]{8,})\1/g;
 /** Of what is sent to a receiver or a destination, of a file that no source can be, and what the details of the job say in other words. */
 const OF_NO_SOURCE = [
-  'the file is not as long as it was said to be',
+  'the file does not have its declared length',
   'not a regular file',
   'the server answered with status 7',
 ];
@@ -55,7 +55,7 @@ describe('the remedy of a failed job', () => {
       ['DOWNLOAD_FAILED', 'the address is not allowed', 'url'],
       ['DOWNLOAD_FAILED', 'the file is larger than allowed', 'url'],
       ['EXTRACTION_FAILED', 'no audio stream', 'url'],
-      ['INVALID_VIDEO', 'the first bytes are of no known container', 'upload'],
+      ['INVALID_VIDEO', 'the file is not in a known container', 'upload'],
     ];
     for (const [code, text, type] of rows) {
       const { remedy, mayRetry } = remedyFor(failed(code, text, type));
@@ -76,10 +76,10 @@ describe('of an instance on WhatsApp that is not connected', () => {
     const [whilePaired, whilePairing] = [troubleOf(meaning), troubleOf(`not paired: ${meaning}`)];
     expect(whilePaired).not.toEqual(unknown);
     expect(whilePairing).not.toEqual(unknown);
-    // The gateway connects again by itself where there is a pairing, and only there.
+    // The gateway reconnects by itself where there is a pairing, and only there.
     const isTriedAgain = consequence === 'retry' || consequence === 'restart';
-    expect(/by itself|few minutes/.test(whilePaired.remedy)).toBe(isTriedAgain);
-    expect(whilePairing.remedy).not.toMatch(/by itself/);
+    expect(/automatically|few minutes/.test(whilePaired.remedy)).toBe(isTriedAgain);
+    expect(whilePairing.remedy).not.toMatch(/automatically/);
     // A new picture mends what is between the phone and WhatsApp, and not the gateway or a ban that ends.
     expect(whilePairing.lasts === true).toBe(consequence === 'stay' || consequence === 'renew');
   });

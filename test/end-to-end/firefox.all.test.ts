@@ -60,7 +60,7 @@ describe('a page whose scripts run', () => {
     page = await open(service().url);
     await page.locator('#key').fill(`sp_aaaaaaaa_${'a'.repeat(40)}`);
     await page.keyboard.press('Enter');
-    await shows(page, 'The service does not know this key');
+    await shows(page, 'The service does not accept this key');
     await page.locator('#key').fill(service().key);
     await page.keyboard.press('Enter');
     await page.waitForSelector('#new-title');
@@ -68,7 +68,7 @@ describe('a page whose scripts run', () => {
 
   it('makes jobs of 30 files that are dropped, and says by name why one has failed', async () => {
     await page.evaluate(dropping(await thirtyFiles(folder)));
-    await shows(page, '30 sources, 2 not taken', '28 of 28 files uploaded');
+    await shows(page, '30 sources, 2 unsupported', '28 of 28 files uploaded');
     await page.locator('#extract').click();
     await shows(page, '30 sources: 26 completed, 4 failed');
     const rows = await page.$$eval('[data-source]', (found) =>
@@ -77,8 +77,8 @@ describe('a page whose scripts run', () => {
     const said = new Map(rows.map(([name, text]) => [name, text]));
     expect([...said.keys()]).toEqual([...GOOD_FILES, ...BROKEN_FILES]);
     expect(said.get('empty.mp4')).toContain('The file is empty');
-    expect(said.get('text.mp4')).toContain('no video or audio that the service knows');
-    expect(said.get('cut off.mp4')).toContain('truncated');
+    expect(said.get('text.mp4')).toContain('not in a known video or audio format');
+    expect(said.get('cut off.mp4')).toContain('incomplete');
     expect(said.get('silent.mp4')).toContain('No audio');
   });
 
@@ -118,9 +118,9 @@ describe('a page whose scripts are blocked', () => {
   afterAll(() => firefox?.close());
 
   it.each([
-    ['the console', () => service().url, 'The console has not started. It needs JavaScript'],
-    ['the inbox', () => `${service().gatewayUrl}/inbox`, 'The voice inbox has not started.'],
-    ['the reference', () => `${service().url}/docs`, 'The reference has not started. It needs JavaScript'],
+    ['the console', () => service().url, 'The console did not start. It needs JavaScript'],
+    ['the inbox', () => `${service().gatewayUrl}/inbox`, 'The voice inbox did not start.'],
+    ['the reference', () => `${service().url}/docs`, 'The reference did not start. It needs JavaScript'],
     ['the gateway’s', () => `${service().gatewayUrl}/docs`, 'The OpenAPI document needs no script.'],
   ])('%s says so', async (_page, address, text) => {
     const page = await firefox.newPage();

@@ -181,7 +181,7 @@ export function attacksOf(share: number): Attacks {
         '/boxes.m4s': Buffer.concat(times(99_999, () => box('free'))),
       }),
       submission: job('/boxes.m3u8'),
-      ends: { code: 'INVALID_VIDEO', details: /no fragmented MP4/ },
+      ends: { code: 'INVALID_VIDEO', details: /not readable fragmented MP4/ },
     }),
     'a manifest of 70,000 sets': async () => ({
       bodies: bodies({ '/manifest.mpd': manifest(most(70_000)) }),

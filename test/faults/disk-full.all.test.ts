@@ -26,7 +26,7 @@ const OUT_OF_SPACE = {
   status: 'failed',
   error: {
     code: 'INTERNAL_ERROR',
-    message: 'the job could not be finished: the service ran out of disk space',
+    message: 'the job failed because the service ran out of disk space',
   },
 };
 

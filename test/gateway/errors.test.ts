@@ -229,7 +229,7 @@ const cases: Case[] = [
     name: 'there is no such path',
     code: 'not_found',
     ask: () => gateway.call('GET', '/nowhere'),
-    says: /nothing at this path/,
+    says: /nothing was found at this path/,
   },
   {
     name: 'a path has other methods',

@@ -44,7 +44,7 @@ describe('a job whose worker is killed', () => {
       status: 'failed',
       error: {
         code: 'INTERNAL_ERROR',
-        message: expect.stringContaining('each worker that began it was lost'),
+        message: expect.stringContaining('every worker that started it'),
       },
     });
     expect(runs).toBe(0);

@@ -39,7 +39,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'silence-of-a-clip-counted-from-the-beginning',
-    promise: 'reference/api.md timeline.filledSeconds: how much silence was put into the output',
+    promise: 'timeline.md filledSeconds: how much silence was put into the output',
     in: 'gapMeter',
     search: 'span?.startSeconds ?? 0',
     replace: '0',
@@ -114,7 +114,8 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'notes-cut-in-words',
-    promise: 'reference/api.md "Long voice messages": notes are cut in the longest pause of the last third of what fits',
+    promise:
+      'reference/api.md "Long voice messages": notes are cut in the longest pause of the last third of what fits',
     in: 'cutBefore',
     search: 'return Math.floor((longest.from + longest.to) / 2);',
     replace: 'return earliest;',

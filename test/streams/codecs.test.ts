@@ -164,7 +164,7 @@ describe('a segment that the playlist says is missing', () => {
     expect(result.outputFile.timeline.filledSeconds).toBeCloseTo(4, 1);
     const seconds = expect.closeTo(4, 1);
     expect(result.warnings).toEqual([
-      { code: 'SEGMENTS_MISSING', message: expect.stringContaining('marks segments as missing'), seconds },
+      { code: 'SEGMENTS_MISSING', message: expect.stringContaining('s of segments as missing'), seconds },
       { code: 'GAPS_FILLED', message: expect.stringContaining('4.0 s'), output: 'audio', seconds },
     ]);
     const got = await decodedSamples(await fileOf(around, result), RATE);

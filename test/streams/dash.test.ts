@@ -200,7 +200,7 @@ describe('of several sets', () => {
     expect(made.otherFiles?.map(({ sha256 }) => sha256)).toEqual([made.outputFile.sha256]);
     expect(made.transcripts?.map(({ name, notMade }) => [name, notMade])).toEqual([
       ['words', undefined],
-      ['other', expect.stringContaining('takes one audio track')],
+      ['other', expect.stringContaining('use only one audio track')],
     ]);
   });
 
@@ -209,7 +209,9 @@ describe('of several sets', () => {
       { ...WAV, name: 'en', track: 0 },
       { ...WAV, name: 'de', track: 1 },
     ]);
-    await expect(made).rejects.toMatchObject({ details: expect.stringContaining('takes one audio track') });
+    await expect(made).rejects.toMatchObject({
+      details: expect.stringContaining('use only one audio track'),
+    });
   });
 });
 

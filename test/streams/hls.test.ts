@@ -184,7 +184,7 @@ describe('fMP4 behind a discontinuity', () => {
     await listTogether('changing.m3u8', 'fmp4-sound', 'fmp4-mono');
     await expect(extract(around, web.url('changing.m3u8'), WAV)).rejects.toMatchObject({
       code: 'EXTRACTION_FAILED',
-      details: 'the stream changes how its sound is coded in the middle',
+      details: 'the stream changes its audio coding midway',
     });
   });
 });
@@ -224,7 +224,7 @@ describe('a stream with audio renditions', () => {
     expect(apartDb(await samplesOf(around, made), await samples('renditions', '2'))).toBeLessThan(SAME_DB);
     expect(made.otherFiles?.map(({ format }) => format)).toEqual(['wav', 'waveform']);
     expect(made.otherFiles?.[0]?.sha256).toBe(made.outputFile.sha256);
-    const oneTrack = expect.stringContaining('takes one audio track');
+    const oneTrack = expect.stringContaining('use only one audio track');
     expect(made.transcripts?.map(({ name, notMade }) => [name, notMade])).toEqual([
       ['words', undefined],
       ['other', oneTrack],
@@ -239,7 +239,7 @@ describe('a stream with audio renditions', () => {
     ]);
     await expect(made).rejects.toMatchObject({
       code: 'EXTRACTION_FAILED',
-      details: expect.stringMatching(/takes one audio track.*ask for the same track in all outputs/),
+      details: expect.stringMatching(/use only one audio track.*choose the same track in all outputs/),
     });
   });
 

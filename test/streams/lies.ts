@@ -84,10 +84,10 @@ const row = (
 ): Lie => ({ name: `${stream}: ${name}`, stream, playlist, about: what, answer, ends });
 
 const ALL = /\.(ts|m4s|aac|mp3)$/;
-const FAILED = /empty, cut off or unreadable/;
+const FAILED = /empty, incomplete or unreadable/;
 const M4S = about(2, 'm4s');
 const CHUNK = /chunk-stream0-0*3\.m4s$/;
-export const CUT = /cut off|connection broke/;
+export const CUT = /is incomplete|connection broke/;
 
 /** @param neighbours by stream, other files that might be sent instead */
 export function lies(neighbours: (stream: string, name: string) => Buffer): readonly Lie[] {

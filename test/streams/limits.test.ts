@@ -114,7 +114,7 @@ it('a segment that is nothing but headers ends with its error, without all of th
   web.texts.set('headers.m3u8', playlist('#EXTINF:2,', '/headers.mp4'));
   await expect(extract(around, web.url('headers.m3u8'), { format: 'mp3' })).rejects.toMatchObject({
     code: 'INVALID_VIDEO',
-    details: expect.stringContaining('a segment of the stream is no fragmented MP4 that can be read'),
+    details: expect.stringContaining('a segment of the stream is not readable fragmented MP4'),
   });
   expect(around.left()).toEqual([]);
 });

@@ -34,7 +34,7 @@ it.each([
     const job = extractFrom(around, { type: 'upload', file, name: 'talk.mp4' }, { format: 'mp3' });
     await expect(job).rejects.toMatchObject({
       code: 'INVALID_VIDEO',
-      details: 'the file is a playlist, without the sound itself: send its URL',
+      details: 'the file is a playlist, which does not contain the audio; use its URL instead',
     });
   } finally {
     connects.stop();

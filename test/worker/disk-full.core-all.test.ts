@@ -25,7 +25,7 @@ const KIB = 1024;
 const UPLOAD = { type: 'upload', file: 'upl_0123456789abcdef', name: 'talk.mp4' } as const;
 const OUT_OF_SPACE = {
   code: 'INTERNAL_ERROR',
-  message: 'the job could not be finished: the service ran out of disk space',
+  message: 'the job failed because the service ran out of disk space',
   details: undefined,
 };
 

@@ -19,7 +19,7 @@ it('gives back what the step made in time', async () => {
 it('ends a step that heeds its signal, with a failure that is tried again', async () => {
   await expect(withinLimit('download', job().signal, heeding, SOON_MS)).rejects.toMatchObject({
     code: 'INTERNAL_ERROR',
-    message: 'the job could not be finished: downloading took too long',
+    message: 'the job failed because downloading took too long',
   });
 });
 
@@ -27,7 +27,7 @@ it('leaves a step that heeds nothing to itself', async () => {
   const hangs = () => new Promise<never>(() => undefined);
   await expect(withinLimit('finalize', job().signal, hangs, SOON_MS, SOON_MS)).rejects.toMatchObject({
     code: 'INTERNAL_ERROR',
-    message: 'the job could not be finished: storing the result took too long',
+    message: 'the job failed because storing the result took too long',
   });
 });
 

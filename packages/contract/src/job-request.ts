@@ -26,7 +26,7 @@ export const UrlSource = z.strictObject({
     ...{ reserved: SET_BY_US, setBy: 'the service', longestValue: MAX_SOURCE_HEADER_BYTES, most: 10 },
   })
     .refine((headers) => headerBytes(headers) <= MAX_SOURCE_HEADER_BYTES, {
-      error: 'may have at most 4 KiB together, names and values',
+      error: 'must have at most 4 KiB in total, names and values',
     })
     .optional()
     .meta({
@@ -54,7 +54,7 @@ export const DataSource = z.strictObject({
         digits === undefined
           ? 'must be base64, or a data URI with base64'
           : Math.floor((digits.length * 3) / 4) > MAX_DATA_BYTES
-            ? 'may have at most 8 MiB decoded; upload a larger file'
+            ? 'must have at most 8 MiB decoded; upload larger files'
             : undefined;
       if (message !== undefined) context.addIssue({ code: 'custom', message });
     })
@@ -79,7 +79,7 @@ export const Source = z.discriminatedUnion('type', [UrlSource, UploadSource, Dat
 
 const BatchSource = z.discriminatedUnion('type', [UrlSource, UploadSource], {
   error: ({ code }) =>
-    code === 'invalid_union' ? 'must be url or upload; data is for POST /v1/extract alone' : undefined,
+    code === 'invalid_union' ? 'must be url or upload; data is only for POST /v1/extract' : undefined,
 });
 
 /**
@@ -136,7 +136,7 @@ export const JobOptions = z.strictObject({
     .string()
     .min(1)
     .max(200)
-    .regex(SAFE_FILENAME, 'must not contain path separators, control characters or half characters')
+    .regex(SAFE_FILENAME, 'must not contain path separators, control characters or lone surrogates')
     .regex(UNAMBIGUOUS_FILENAME, 'must not be . or .., nor contain bidirectional controls')
     .optional()
     .meta({ description: 'File name without extension. Default: the source’s name' }),
@@ -170,7 +170,7 @@ function refuseBothOrNeither(job: unknown, context: z.RefinementCtx): void {
   if (typeof job !== 'object' || job === null) return;
   const isGiven = (field: string): boolean => field in job && job[field as keyof typeof job] !== undefined;
   if (isGiven('output') && isGiven('outputs')) {
-    context.addIssue({ code: 'custom', path: [], message: 'output and outputs cannot be given together' });
+    context.addIssue({ code: 'custom', path: [], message: 'output and outputs cannot be combined' });
   } else if (!isGiven('output') && !isGiven('outputs')) {
     context.addIssue({ code: 'custom', path: ['output'], message: 'is required, unless outputs is given' });
   }
@@ -210,7 +210,7 @@ function limitHeaders(
   const all = [job, job.output, ...(job.outputs ?? [])];
   const bytes = all.reduce((sum, one) => sum + headerBytes(one?.destination?.headers ?? {}), 0);
   if (bytes > MAX_DESTINATION_HEADER_BYTES) {
-    const message = 'the headers of all destinations of a job may have at most 8 KiB together';
+    const message = 'the headers of all destinations of a job must have at most 8 KiB in total';
     context.addIssue({ code: 'custom', path: [], message });
   }
 }

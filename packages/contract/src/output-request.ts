@@ -211,7 +211,7 @@ const AnyOutputRequest = z.discriminatedUnion(
     error({ code, input }) {
       if (code !== 'invalid_union') return undefined;
       return ReadableFormat.safeParse(input).data?.format === 'probe'
-        ? 'must not be probe, which makes no file: ask for it in output, without outputs'
+        ? 'must not be probe, which makes no file; use output instead of outputs'
         : `must be one of ${Object.keys(outputFormats).join(', ')}`;
     },
   },
@@ -309,7 +309,7 @@ function faultsAmong(outputs: unknown): (OutputFault & { readonly index: number 
     if (isAudioFormat(format) && acceptTruncated !== acceptsTruncated) {
       faults.push({
         field: 'acceptTruncated',
-        message: 'must be true in all outputs of audio, or in none',
+        message: 'must be true in all audio outputs, or in none',
       });
     }
     return faults.map((fault) => ({ index, ...fault }));
@@ -355,12 +355,12 @@ function outputFaults(output: unknown): OutputFault[] {
     faults.push(...bitrateFaults(name, parseBitrate(bitrate), bitrateRange));
   }
   if (channel !== undefined && channels === 2) {
-    faults.push({ field: 'channels', message: 'must be 1 with channel, which is mono' });
+    faults.push({ field: 'channels', message: 'must be 1 together with channel, which is mono' });
   }
   if (trimSilence === true && timeline !== 'audio') {
     faults.push({
       field: 'trimSilence',
-      message: 'needs timeline: audio, since the output has other seconds',
+      message: 'needs timeline: audio, because it changes the clock',
     });
   }
   if (name === 'voice' && channels === 2) {

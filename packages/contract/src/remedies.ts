@@ -11,9 +11,9 @@ interface Cause {
   readonly lasts?: true;
 }
 
-const ANOTHER_ADDRESS = 'Give the address of the file itself, or upload the file.';
-const STREAM_AT_FAULT =
-  'The stream is at fault. Give the address of another stream or of a file, or upload the file.';
+const ANOTHER_ADDRESS = 'Use the address of the file itself, or upload the file.';
+const STREAM_AT_FAULT = 'The stream is broken. Use another stream or a file.';
+const CONVERT = 'Convert the file with another program first, for example to MP4 with AAC, and upload that.';
 
 /**
  * As the worker words them: packages/outbound/src, packages/media/src, packages/media/src/streams
@@ -21,123 +21,104 @@ const STREAM_AT_FAULT =
  */
 const causes: readonly Cause[] = [
   // DOWNLOAD_FAILED
-  { told: /^the upload has expired/, remedy: 'Upload the file again and begin a new job.', lasts: true },
+  { told: /^the upload has expired/, remedy: 'Upload the file again and start a new job.', lasts: true },
   {
     told: /^HTTP 40[137]/,
     remedy:
-      'The server wants a sign-in or a permission. Give an address that opens without one, or download the file yourself and upload it.',
+      'The server requires a sign-in or a permission. Use an address that opens without one, or download the file yourself and upload it.',
   },
   {
     told: /^HTTP 4(04|10)/,
-    remedy: 'There is no file at the address. Check it for missing letters, then try again.',
+    remedy: 'There is no file at this address. Check it for missing letters, then try again.',
   },
-  { told: /^HTTP 429/, remedy: 'The server wants fewer requests. Wait a few minutes, then try again.' },
-  { told: /^HTTP 5/, remedy: 'The server of the video has trouble. Try again later.' },
-  { told: /^HTTP/, remedy: `The server did not give the file. ${ANOTHER_ADDRESS}` },
+  { told: /^HTTP 429/, remedy: 'The server received too many requests. Wait a few minutes, then try again.' },
+  { told: /^HTTP 5/, remedy: 'The video’s server has a problem. Try again later.' },
+  { told: /^HTTP/, remedy: `The server did not return the file. ${ANOTHER_ADDRESS}` },
   {
     told: /address (that )?is not allowed|names an address/,
     remedy:
-      'Addresses in private networks and unusual ports are closed. Give a public address, or upload the file. The operator of the service can open an address (OUTBOUND_ALLOW).',
+      'Private addresses and unusual ports are not allowed. Use a public address, upload the file, or ask the operator to open the address (OUTBOUND_ALLOW).',
     lasts: true,
   },
   {
     told: /could not be reached/,
-    remedy: 'Check the name in the address and that its server is up, then try again.',
+    remedy: 'Check the name in the address and that its server is running, then try again.',
   },
   {
     told: /no trusted TLS/,
     remedy:
-      'The certificate of the server is not trusted. Tell its operator, or download the file yourself and upload it.',
+      'The server’s certificate is not trusted. Tell its operator, or download the file yourself and upload it.',
   },
   {
-    told: /connection broke|took too long|sends too slowly|continued the file at another place/,
+    told: /connection broke|took too long|sends too slowly|resumed the file at another/,
     remedy:
-      'The way to the server was too slow or broke. Try again; if it happens again, download the file yourself and upload it.',
+      'The connection to the server was too slow or broke. Try again; if it keeps failing, download the file yourself and upload it.',
   },
   {
     told: /^the file is larger than allowed/,
-    remedy: 'Only a smaller file helps: make one that is shorter, or that holds the sound alone.',
+    remedy: 'Use a smaller file: a shorter one, or one with only the audio.',
     lasts: true,
   },
-  { told: /redirects more than/, remedy: `The address leads round in circles. ${ANOTHER_ADDRESS}` },
+  { told: /redirects more than/, remedy: `The address redirects too often. ${ANOTHER_ADDRESS}` },
   {
-    told: /sends the file compressed|did not send the part|no longer sends|answer in valid HTTP/,
-    remedy: `The server does not answer as it should. ${ANOTHER_ADDRESS}`,
+    told: /sends the file compressed|did not send the requested part|no longer sends|answer in valid HTTP/,
+    remedy: `The server does not answer correctly. ${ANOTHER_ADDRESS}`,
   },
   // EXTRACTION_FAILED
+  { told: /^no audio stream/, remedy: 'Choose another video: this one has no audio.' },
+  { told: /^no audio track/, remedy: 'Start again with one of the tracks that it has.' },
+  { told: /has no audio$/, remedy: 'This track is empty. Start again with another track or another video.' },
   {
-    told: /^no audio stream/,
-    remedy: 'Choose another video: a video without sound has none to extract.',
+    told: /between the requested start and end/,
+    remedy: 'Start again with a part that has audio.',
   },
-  { told: /^no audio track/, remedy: 'Begin again with one of the tracks that it has.' },
   {
-    told: /holds no audio$/,
-    remedy:
-      'This track is empty. Begin again with another track, or with another video where it has only this one.',
-  },
-  { told: /between the start and the end/, remedy: 'Begin again with a part that lies within the sound.' },
-  {
-    told: /^the output would be larger/,
-    remedy: 'Begin again with a shorter part, or with a format or quality that takes less room.',
+    told: /^the output would exceed/,
+    remedy: 'Start again with a shorter part, or with a format or quality that needs less space.',
   },
   {
     told: /^the audio changes its sample rate or channels/,
-    remedy: 'Cut the video into shorter ones, or convert its sound to one sample rate with another program.',
+    remedy: 'Split the video, or convert its audio to one sample rate with another program.',
     lasts: true,
   },
-  { told: /^flac holds at most/, remedy: 'Begin again with another format, or with 1 or 2 channels.' },
-  { told: / takes \d+k to \d+k/, remedy: 'Begin again with a bitrate in this range, or with none.' },
-  { told: /takes one audio track/, remedy: 'Begin again with the same track in all outputs.' },
-  {
-    told: /cannot be processed|is not supported; choose/,
-    remedy: 'Convert the video with another program first, for example to MP4 with AAC, and upload that.',
-  },
+  { told: /^flac supports at most/, remedy: 'Start again with another format, or with 1 or 2 channels.' },
+  { told: / supports \d+k to \d+k/, remedy: 'Start again with a bitrate in this range, or without one.' },
+  { told: /use only one audio track/, remedy: 'Start again with the same track in all outputs.' },
+  { told: /cannot be processed|is not supported; choose/, remedy: CONVERT },
   // INVALID_VIDEO
   {
-    told: /^the first bytes are of no known container|^the file is empty|not a media file/,
+    told: /^the file is not in a known container|^the file is empty|not a media file/,
     remedy:
-      'It is no video or audio. Choose another file; an address must lead to the file itself, not to a page that shows it.',
+      'This is not video or audio. Choose another file; an address must lead to the file itself, not to a page that shows it.',
   },
-  {
-    told: /^no channel /,
-    remedy: 'Ask for one of the channels that it names, or for all of them.',
-  },
-  {
-    told: /has to be decoded first/,
-    remedy: 'Ask for a shorter part of it, with a start and an end.',
-  },
+  { told: /^no channel /, remedy: 'Choose one of the channels that it names, or all of them.' },
+  { told: /must be decoded first/, remedy: 'Choose a shorter part, with a start and an end.' },
   {
     told: /^not supported: /,
     remedy: 'Convert the file with another program first, for example to FLAC, and upload that.',
   },
   {
-    told: /is truncated|acceptTruncated/,
+    told: /is incomplete: (its last|it ends|none)|acceptTruncated/,
     remedy:
-      'The end of the file is missing. Get the whole of it; or, by the API, ask with acceptTruncated for what is there.',
+      'The end of the file is missing. Upload all of it, or, with the API, set acceptTruncated to use what is there.',
   },
-  { told: /^the audio is longer than/, remedy: 'Cut the video into shorter ones, and begin a job for each.' },
+  { told: /^the audio is longer than/, remedy: 'Split the video, and start a job for each part.' },
   {
-    told: /corrupt or not supported|has more than \d+ streams|most of the audio could not be decoded/,
-    remedy: 'See whether the file plays. If it does, convert it with another program and upload that.',
-  },
-  {
-    told: /did not end within its time limit/,
-    remedy: 'See whether the file plays to its end. If it does, begin again with a shorter part of it.',
+    told: /corrupt or not supported|too many (streams|tags)|most of the audio could not be decoded/,
+    remedy: 'Check that the file plays. If it does, convert it with another program and upload that.',
   },
   {
-    told: /is a playlist, without the sound/,
-    remedy: 'Give the address of the playlist instead of the file.',
+    told: /exceeded its time limit/,
+    remedy: 'Check that the file plays to its end. If it does, start again with a shorter part.',
   },
-  { told: /^live stream/, remedy: 'Wait until the stream has ended, then begin again.' },
   {
-    told: /^encrypted/,
-    remedy: 'It is copy-protected, and cannot be read. Choose another video.',
+    told: /is a playlist, which does not contain/,
+    remedy: 'Use the address of the playlist instead of the file.',
   },
-  { told: /playlist lists files/, remedy: 'Give the address of one of the files that it lists.' },
-  {
-    told: /^the description of the file or stream takes more/,
-    remedy: 'Convert the file with another program first, for example to MP4 with AAC, and upload that.',
-  },
+  { told: /^live stream/, remedy: 'Wait until the stream has ended, then start again.' },
+  { told: /^encrypted/, remedy: 'This video is copy-protected and cannot be read. Choose another one.' },
+  { told: /playlist lists files/, remedy: 'Use the address of one of the files that it lists.' },
+  { told: /^the description of the file or stream needs too much/, remedy: CONVERT },
   { told: /playlist|manifest|stream|segment|EXT-X|IV of a key|has no URI/, remedy: STREAM_AT_FAULT },
   // INTERNAL_ERROR
   {
@@ -146,21 +127,21 @@ const causes: readonly Cause[] = [
   },
   {
     told: /took too long$/,
-    remedy: 'Try again. If it happens again, begin with a shorter part, or tell the operator of the service.',
+    remedy: 'Try again. If it keeps failing, use a shorter part, or tell the operator of the service.',
   },
   {
-    told: /workers? .*(was|were) lost|worker that began it was lost/,
-    remedy: 'Try again. If it happens again, tell the operator of the service which job it was.',
+    told: /workers were lost|every worker that started it/,
+    remedy: 'Try again. If it keeps failing, tell the operator of the service the job’s id.',
   },
 ];
 
 /** By code, where no cause above was told. */
 const byCode: Readonly<Record<string, string>> = {
-  DOWNLOAD_FAILED: 'See that the address opens for everybody, then try again.',
-  EXTRACTION_FAILED: 'Begin again with another track, format or part.',
-  INVALID_VIDEO: 'See whether the file plays, or take another copy of it.',
-  JOB_CANCELLED: 'Try it again if it was cancelled by mistake.',
-  INTERNAL_ERROR: 'Try again. If it happens again, tell the operator of the service which job it was.',
+  DOWNLOAD_FAILED: 'Check that the address opens for everybody, then try again.',
+  EXTRACTION_FAILED: 'Start again with another track, format or part.',
+  INVALID_VIDEO: 'Check that the file plays, or use another copy of it.',
+  JOB_CANCELLED: 'Try again if it was cancelled by mistake.',
+  INTERNAL_ERROR: 'Try again. If it keeps failing, tell the operator of the service the job’s id.',
 };
 
 /** @param told the failure's details, or its message where it has none */

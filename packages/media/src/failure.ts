@@ -14,9 +14,7 @@ export class MediaFailure extends Error {
 
   constructor(code: MediaFailureCode, details: string, options?: { cause?: unknown }) {
     const message =
-      code === 'INVALID_VIDEO'
-        ? 'The file is no media that can be used.'
-        : 'The audio could not be extracted.';
+      code === 'INVALID_VIDEO' ? 'The file cannot be used.' : 'The audio could not be extracted.';
     super(message, options);
     this.code = code;
     this.details = details;
@@ -69,9 +67,8 @@ const NO_MEMORY = /^\S.*Cannot allocate memory/m;
 export const TOO_MANY_DECODE_ERRORS = 69;
 
 /**
- * What a failed run says about the input: a {@link MediaFailure} with `code` if that is at fault,
- * otherwise the error itself, which is worth a retry (full disk, missing binary, crash, kill,
- * memory).
+ * A {@link MediaFailure} with `code` if the input made the run fail. Otherwise the error itself,
+ * which is worth a retry: full disk, missing binary, crash, kill, memory.
  */
 export function blameInput(error: unknown, code: MediaFailureCode, details: string): unknown {
   if (!(error instanceof ToolFailure)) return error;
@@ -84,10 +81,10 @@ export function blameInput(error: unknown, code: MediaFailureCode, details: stri
     return new MediaFailure('INVALID_VIDEO', 'most of the audio could not be decoded', { cause: error });
   }
   if (ending.kind === 'stalled' || ending.kind === 'wall-limit' || isOverCpuLimit(error)) {
-    return new MediaFailure(code, 'processing did not end within its time limit', { cause: error });
+    return new MediaFailure(code, 'processing exceeded its time limit', { cause: error });
   }
   if (ending.kind === 'signal' && ending.signal === 'SIGXFSZ') {
-    return new MediaFailure(code, 'the output would be larger than is allowed', { cause: error });
+    return new MediaFailure(code, 'the output would exceed the size limit', { cause: error });
   }
   return new MediaFailure(code, details, { cause: error });
 }

@@ -183,7 +183,7 @@ async function run(
           error,
           'INVALID_VIDEO',
           isCrowded
-            ? `the file has more streams than can be opened: at most ${MAX_STREAMS}, and fewer of codecs that need much memory; keep fewer`
+            ? `the file has too many streams: at most ${MAX_STREAMS}, or fewer if their codecs need much memory; remove some`
             : `the ${container.name} file is corrupt or not supported: check that it plays, or convert it first`,
         );
   }
@@ -199,7 +199,7 @@ export function readAnswer(stdout: string): FfprobeAnswer {
     return withoutUnknown(FfprobeAnswer.parse(parseJson(stdout)));
   } catch (error) {
     if (!(error instanceof OddJson)) throw error;
-    const details = 'the file has more tags and chapters than can be read: leave some out';
+    const details = 'the file has too many tags or chapters; remove some';
     throw new MediaFailure('INVALID_VIDEO', details, { cause: error });
   }
 }
@@ -211,7 +211,7 @@ function withoutUnknown(answer: FfprobeAnswer): FfprobeAnswer {
   const isUnknown = ({ duration_ts }: FfprobeStream): boolean => duration_ts === UNKNOWN_DURATION;
   if (!answer.streams.some(isUnknown)) return answer;
   const streams = answer.streams.map((each) => (isUnknown(each) ? { ...each, duration: undefined } : each));
-  // It is that of the longest.
+  // The duration of the longest stream.
   return { ...answer, streams, format: { ...answer.format, duration: undefined } };
 }
 

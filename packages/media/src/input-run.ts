@@ -79,7 +79,7 @@ export function inputOf({ input, probe }: Pick<Job, 'input' | 'probe'>): Command
   return { file: input, demuxer, zeroSeconds, beginnings, isCountedByUse, isLate, longestGapSeconds };
 }
 
-/** The source, followed by what is decoded instead of it, if anything is. */
+/** The source, followed by the file that is decoded instead of it, if any. */
 export function inputsOf(job: Pick<Job, 'input' | 'probe' | 'uniform'>): CommandInput[] {
   return [inputOf(job), ...(job.uniform === undefined ? [] : [job.uniform.input])];
 }
@@ -168,15 +168,15 @@ async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise
   );
 }
 
-/** The same with a mix of tracks as what is decoded, made once for all plans that take it. */
+/** The same job, decoding a mix of tracks that is made once for all plans. */
 export async function withMix(job: Job, mix: AudioTrack, plans: readonly OutputPlan[]): Promise<Job> {
   const graph = mixGraph(job, mix, plans, uniformEnd(job, plans));
   return decodedFirst(job, [mix], plans, [graph]);
 }
 
 /**
- * Decodes what graphs make into one file, of which plans are made instead of the source.
- * @param graphs which end where no plan goes on: {@link uniformEnd}
+ * Decodes the graphs into one file, which plans then use instead of the source.
+ * @param graphs which end where no plan continues: {@link uniformEnd}
  */
 async function decodedFirst(
   job: Job,
@@ -213,7 +213,7 @@ async function decodedFirst(
   if ((await stat(file)).size >= maxOutputBytes) {
     throw new MediaFailure(
       'EXTRACTION_FAILED',
-      `the audio has to be decoded first, and would take more than ${maxOutputBytes} bytes uncompressed`,
+      `the audio must be decoded first, and would need more than ${maxOutputBytes} bytes uncompressed`,
     );
   }
   return {

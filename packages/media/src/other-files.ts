@@ -6,12 +6,12 @@ const HEAD_BYTES = 4096;
 
 const FREE_DECODER = 'no free decoder';
 const OTHER_FILES = 'a format that opens other files';
-const NOBODY = 'nobody has it';
+const NOBODY = 'too rare';
 
 /** Sound that stays out, with its one reason (docs/inputs.md). */
 interface LeftOut {
   readonly name: string;
-  /** Of file names; none of what comes in containers that are read. */
+  /** Of file names. Empty for codecs in containers that Soundpost reads. */
   readonly extensions: readonly string[];
   readonly reason: typeof FREE_DECODER | typeof OTHER_FILES | typeof NOBODY;
   /** How such a file begins, where that tells it; `.` stands for any byte. */
@@ -25,7 +25,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
     reason: OTHER_FILES,
   },
   {
-    name: 'MIDI and tracker modules, which are notes for instruments',
+    name: 'MIDI and tracker modules, which contain notes instead of audio',
     extensions: ['mid', 'mod', 'xm', 'it', 's3m'],
     reason: OTHER_FILES,
     begins: ['MThd', 'RIFF....RMID', 'Extended Module: ', 'IMPM'],
@@ -35,7 +35,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
   { name: 'Apple Positional Audio (APAC)', extensions: [], reason: FREE_DECODER },
   { name: 'Immersive Audio (IAMF)', extensions: ['iamf'], reason: NOBODY, begins: ['\xf8.iamf'] },
   {
-    name: 'ATRAC3plus, ATRAC9 and the other codecs of OpenMG',
+    name: 'ATRAC3plus, ATRAC9 and other OpenMG codecs',
     extensions: ['oma', 'aa3', 'at3', 'at9'],
     reason: NOBODY,
     begins: ['ea3\x03', 'EA3\x01'],
@@ -43,13 +43,13 @@ export const LEFT_OUT: readonly LeftOut[] = [
   { name: 'Flash movies', extensions: ['swf'], reason: NOBODY, begins: ['CWS', 'FWS', 'ZWS'] },
   { name: 'Ringtones in SMAF', extensions: ['mmf'], reason: NOBODY, begins: ['MMMD'] },
   {
-    name: 'Sound of games: ADX, BRSTM, VAG, HCA, Bink, Smacker and others',
+    name: 'Audio of games: ADX, BRSTM, VAG, HCA, Bink, Smacker and others',
     extensions: ['adx', 'brstm', 'vag', 'hca', 'bik', 'smk'],
     reason: NOBODY,
     begins: ['\x80\0..\x03\x12\x04', 'RSTM\xfe\xff', 'VAGp', 'HCA\0', 'BIK', 'KB2', 'SMK2', 'SMK4'],
   },
   {
-    name: 'Sound of old computers: IRCAM, NIST SPHERE, 8SVX, PVF, QDesign Music 1',
+    name: 'Audio of old computers: IRCAM, NIST SPHERE, 8SVX, PVF, QDesign Music 1',
     extensions: ['sf', 'nist', 'sph', '8svx', 'pvf'],
     reason: NOBODY,
     begins: ['\x64\xa3.\0', '\0.\xa3\x64', 'NIST_1A', 'FORM....8SVX', 'PVF1', 'PVF2'],
@@ -62,17 +62,17 @@ export const LEFT_OUT: readonly LeftOut[] = [
 ];
 
 interface OtherFile {
-  /** Bytes as above; of texts an expression, without comments and what stands in front. */
+  /** Bytes as above; for text, an expression to match after comments and whitespace. */
   readonly begins: readonly string[] | RegExp;
   readonly name: string;
   /** What to do. */
   readonly remedy: string;
 }
 
-const FILE_ITSELF = 'give the URL of the file itself, or upload that file';
-const SHARED_FILE = `${FILE_ITSELF}. A share link must lead straight to the file (Dropbox: dl=1 in place of dl=0; Google Drive: /uc?export=download&id=ID), and one behind a sign-in needs source.headers`;
+const FILE_ITSELF = 'use the URL of the file itself, or upload the file';
+const SHARED_FILE = `${FILE_ITSELF}. A share link must lead straight to the file (Dropbox: dl=1 instead of dl=0; Google Drive: /uc?export=download&id=ID); behind a sign-in, send source.headers`;
 const FILE_INSIDE = 'unpack it and use the file inside';
-const PLAYS_IT = 'give the URL of a file that it names';
+const PLAYS_IT = 'use the URL of a file that it lists';
 const ANOTHER = 'choose another file';
 
 /** The first that fits names the file. */
@@ -82,8 +82,8 @@ const OTHERS: readonly OtherFile[] = [
     name: 'a web page',
     remedy: SHARED_FILE,
   },
-  { begins: /^#EXTM3U/, name: 'a playlist', remedy: 'give the URL of the playlist' },
-  { begins: /^(<\?xml[^>]*>\s*)?<(\w+:)?MPD\b/, name: 'a manifest', remedy: 'give the URL of it' },
+  { begins: /^#EXTM3U/, name: 'a playlist', remedy: 'use the URL of the playlist' },
+  { begins: /^(<\?xml[^>]*>\s*)?<(\w+:)?MPD\b/, name: 'a manifest', remedy: 'use the URL of the manifest' },
   {
     begins: /^(\[playlist\]|ffconcat version|(<\?xml[^>]*>\s*)?<playlist\b)/i,
     name: 'a playlist',
@@ -134,7 +134,7 @@ const OTHERS: readonly OtherFile[] = [
  * @param source in which no container was found
  */
 export async function nameOther(source: SniffSource): Promise<string> {
-  if (source.sizeBytes === 0) return 'the file is empty: check that it was saved, then send it again';
+  if (source.sizeBytes === 0) return 'the file is empty; check that it was saved, then send it again';
   const bytes = await source.read(0, Math.min(HEAD_BYTES, source.sizeBytes));
   const isOne = (begins: readonly string[]): boolean => begins.some((magic) => startsWith(bytes, 0, magic));
   const head = Buffer.from(bytes).toString('latin1');
@@ -149,5 +149,5 @@ export async function nameOther(source: SniffSource): Promise<string> {
     return `not supported: ${leftOut.name} (${leftOut.reason}); convert the file with another program first`;
   if (bytes.every((byte) => byte >= 0x20 || (byte >= 9 && byte <= 13)))
     return `the file is text, not a media file: ${FILE_ITSELF}`;
-  return 'the first bytes are of no known container: check that the file plays, or convert it first';
+  return 'the file is not in a known container; check that it plays, or convert it first';
 }

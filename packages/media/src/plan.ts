@@ -70,7 +70,7 @@ export interface OutputPlan {
   readonly copy: CopyPlan | null;
   readonly encode: EncodePlan;
   readonly trim: Trim | null;
-  /** Integrated loudness to reach, LUFS; null: the loudness stays as it is. */
+  /** Integrated loudness to reach, LUFS; null: unchanged. */
   readonly loudnessLufs: number | null;
   readonly timeline: TimelineChoice;
   /** Whether pauses above 1 s become 0.5 s. */
@@ -207,7 +207,7 @@ export function planVoiceRendition(output: OutputRequest, probe: Probe): OutputP
   );
 }
 
-/** What is shortened or cut into notes before it is encoded (packages/media/src/notes). */
+/** A recording to shorten or cut into notes before it is encoded (packages/media/src/notes). */
 export function planRecording(plan: OutputPlan): OutputPlan {
   const { bitDepth } = plan.encode;
   const encoder = bitDepth === 24 ? 'pcm_s24le' : 'pcm_s16le';
@@ -265,7 +265,7 @@ function planChannels(output: OutputRequest, format: Format, track: AudioTrack):
   if (format.codec === 'flac' && channels > FLAC_MAX_CHANNELS) {
     throw new MediaFailure(
       'EXTRACTION_FAILED',
-      `flac holds at most ${FLAC_MAX_CHANNELS} channels and the track has ${channels}; ask for 1 or 2`,
+      `flac supports at most ${FLAC_MAX_CHANNELS} channels, but the track has ${channels}; set channels to 1 or 2`,
     );
   }
   return channels;
@@ -292,7 +292,7 @@ function planBitrate(
       const channelWord = channels === 1 ? '1 channel' : `${channels} channels`;
       throw new MediaFailure(
         'EXTRACTION_FAILED',
-        `${output.format} with ${channelWord} at ${sampleRate} Hz takes ${min}k to ${max}k, not ${output.bitrate}`,
+        `${output.format} with ${channelWord} at ${sampleRate} Hz supports ${min}k to ${max}k, not ${output.bitrate}`,
       );
     }
     return nearestBitrate(taken, kbps);

@@ -22,7 +22,7 @@ export interface RenderedFile extends Heard {
   readonly sourceSeconds: number | null;
   /** Silence that was inserted. */
   readonly filledSeconds: number;
-  /** What was missing between its samples, by their timestamps, filled or not. */
+  /** Gaps between its samples, by their timestamps, filled or not. */
   readonly gapSeconds: number;
   /** What a copy's packets hold, whatever their timestamps; otherwise the duration. */
   readonly heldSeconds: number;
@@ -233,7 +233,7 @@ export async function measureRendition(
   if (sizeBytes >= job.maxOutputBytes) {
     throw new MediaFailure(
       'EXTRACTION_FAILED',
-      `the output would be larger than ${job.maxOutputBytes} bytes`,
+      `the output would exceed the limit of ${job.maxOutputBytes} bytes`,
     );
   }
   const durationSeconds =
@@ -269,14 +269,11 @@ function aacFrameSamples({ track }: OutputPlan): number {
 /** Why a file has no audio. */
 export function emptiness({ trim, track }: OutputPlan): MediaFailure {
   if (trim !== null) {
-    return new MediaFailure(
-      'EXTRACTION_FAILED',
-      'there is no audio between the start and the end that were asked for',
-    );
+    return new MediaFailure('EXTRACTION_FAILED', 'there is no audio between the requested start and end');
   }
   return (track.declaredSeconds ?? 0) > 1
-    ? new MediaFailure('INVALID_VIDEO', 'the file is truncated: nothing of its audio is there')
-    : new MediaFailure('EXTRACTION_FAILED', `audio track ${track.index} holds no audio`);
+    ? new MediaFailure('INVALID_VIDEO', 'the file is incomplete: none of its audio is there')
+    : new MediaFailure('EXTRACTION_FAILED', `audio track ${track.index} has no audio`);
 }
 
 /** ADTS has no field for the encoder's delay, so decoders output each packet whole. */

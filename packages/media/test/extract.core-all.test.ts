@@ -172,7 +172,7 @@ describe.runIf(currentRun === 'core')('limits', () => {
     );
     await expect(run).rejects.toMatchObject({
       code: 'EXTRACTION_FAILED',
-      details: 'the output would be larger than 100000 bytes',
+      details: 'the output would exceed the limit of 100000 bytes',
     });
   });
 });

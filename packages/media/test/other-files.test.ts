@@ -15,9 +15,9 @@ it.each([
   ['<?xml version="1.0"?><!DOCTYPE html PUBLIC "">', 'a web page', 'URL of the file itself'],
   ['#EXTM3U\n#EXTINF:1,\na.ts\n', 'a playlist', 'URL of the playlist'],
   ['<?xml version="1.0"?>\n<MPD xmlns="urn:mpeg:dash:schema:mpd:2011">', 'a manifest', 'URL'],
-  ['[playlist]\nFile1=a.mp3\n', 'a playlist', 'a file that it names'],
-  ["ffconcat version 1.0\nfile '/etc/passwd'\n", 'a playlist', 'a file that it names'],
-  ['PERFORMER "x"\nFILE "a.wav" WAVE\n  TRACK 01 AUDIO\n', 'a cue sheet', 'a file that it names'],
+  ['[playlist]\nFile1=a.mp3\n', 'a playlist', 'a file that it lists'],
+  ["ffconcat version 1.0\nfile '/etc/passwd'\n", 'a playlist', 'a file that it lists'],
+  ['PERFORMER "x"\nFILE "a.wav" WAVE\n  TRACK 01 AUDIO\n', 'a cue sheet', 'a file that it lists'],
   ['WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n', 'subtitles', 'another file'],
   ['{"error": "not found"}', 'a JSON document', 'URL of the file itself'],
   [
@@ -39,10 +39,10 @@ it.each([
 
 it.each([
   ['MThd\0\0\0\x06', /^not supported: MIDI .*other files.*convert/],
-  ['CWS\x0a', /^not supported: Flash movies \(nobody has it\)/],
+  ['CWS\x0a', /^not supported: Flash movies \(too rare\)/],
   ['\xac\x40\xff\xff', /^not supported: AC-4 \(no free decoder\)/],
-  ['', /^the file is empty: /],
-  ['\0\x01\x02\x03', /^the first bytes are of no known container: /],
+  ['', /^the file is empty; /],
+  ['\0\x01\x02\x03', /^the file is not in a known container; /],
 ])('%j is not supported', async (head, sentence) => {
   expect(await named(head)).toMatch(sentence);
 });

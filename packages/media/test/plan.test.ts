@@ -95,7 +95,7 @@ describe('which track', () => {
   it('passes over a track that is announced and never comes', () => {
     expect(plan({ format: 'mp3' }, { channels: 0, isDefault: true }, {}).track.index).toBe(1);
     expect(() => plan({ format: 'mp3', track: 0 }, { sampleRate: 0 }, {})).toThrow(
-      failing('EXTRACTION_FAILED', /holds no audio/),
+      failing('EXTRACTION_FAILED', /has no audio/),
     );
   });
 });
@@ -195,10 +195,10 @@ describe('bitrate', () => {
     [
       { format: 'mp3', bitrate: '256k' },
       { sampleRate: 22_050 },
-      /mp3 with 2 channels at 22050 Hz takes 8k to 160k, not 256k/,
+      /mp3 with 2 channels at 22050 Hz supports 8k to 160k, not 256k/,
     ],
-    [{ format: 'ogg', bitrate: '32k' }, {}, /takes 45k to 500k/],
-    [{ format: 'opus', bitrate: '510k' }, { channels: 1 }, /1 channel at 48000 Hz takes 6k to 256k/],
+    [{ format: 'ogg', bitrate: '32k' }, {}, /supports 45k to 500k/],
+    [{ format: 'opus', bitrate: '510k' }, { channels: 1 }, /1 channel at 48000 Hz supports 6k to 256k/],
   ])('%o of %o is ruled out', (request, track, details) => {
     expect(() => plan(request, track)).toThrow(failing('EXTRACTION_FAILED', details));
   });

@@ -33,10 +33,10 @@ const CUTS = byRun({
 });
 
 const CUT =
-  /^the file is truncated: (\d+ bytes are missing at its end(, [\d.]+ s of [45]\.\d s)?|it ends at [\d.]+ s of 5\.0 s); "acceptTruncated": true takes what is there$/;
+  /^the file is incomplete: (its last \d+ bytes are missing(, [\d.]+ s of [45]\.\d s)?|it ends at [\d.]+ s of 5\.0 s); upload it again, or set acceptTruncated to use what is there$/;
 
 /** Within what stands in front of the sound there is nothing to take. */
-const CUT_SHORT = new RegExp(`${CUT.source}|^the file is truncated: \\d+ bytes are missing at its end$`);
+const CUT_SHORT = new RegExp(`${CUT.source}|^the file is incomplete: its last \\d+ bytes are missing$`);
 
 describe('a truncated file', () => {
   it.each(
@@ -71,7 +71,7 @@ describe('a truncated file', () => {
         throw error;
       });
       if (taken === null) continue;
-      expect(taken.truncated).toContain('truncated');
+      expect(taken.truncated).toContain('incomplete');
       expect(Math.abs(taken.output.durationSeconds - part * SECONDS)).toBeLessThan(0.5);
     }
   });
@@ -85,7 +85,7 @@ describe('a truncated file', () => {
           extract(cut, folder.at('cut.out'), { format: 'mp3', acceptTruncated }),
         ).rejects.toMatchObject({
           code: 'INVALID_VIDEO',
-          details: expect.stringMatching(/^the file is truncated: \d+ bytes are missing at its end$/),
+          details: expect.stringMatching(/^the file is incomplete: its last \d+ bytes are missing$/),
         });
       }
     }

@@ -233,7 +233,7 @@ async function beginWriting(transfer: Transfer, answer: Answer, resume: boolean)
       return;
     }
     transfer.validator = undefined; // The next try requests the whole file.
-    throw new OutboundFailed('protocol', 'the server continued the file at another place', true);
+    throw new OutboundFailed('protocol', 'the server resumed the file at another position', true);
   }
   // 416 after a break on the last byte of a body without a length: the requested range is empty.
   if (resume && status === 416) transfer.validator = undefined;

@@ -1,10 +1,10 @@
 /** Failures of a request to an address that a caller chose. */
 
 /** What operators set to open an address. */
-export const OPENING = 'OUTBOUND_ALLOW=host:port of the operator opens it';
+export const OPENING = 'the operator can open it with OUTBOUND_ALLOW=host:port';
 
 const NOT_ALLOWED =
-  'the address is not allowed: it must be public and on an open port (of a webhook or destination: with https), unless the operator opens it with OUTBOUND_ALLOW';
+  'the address is not allowed: it must be public and on an open port, with https for webhooks and destinations, unless the operator opens it with OUTBOUND_ALLOW';
 
 /**
  * The guard refused the request. The message never varies, so that a caller cannot map a network by

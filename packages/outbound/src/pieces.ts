@@ -101,7 +101,7 @@ function requirePiece(answer: Answer, span: ByteSpan | undefined): void {
   const range = status === 206 ? contentRangeOf(headers) : undefined;
   // A server without ranges would send the whole file for each of its segments.
   if (range?.start !== span?.start || range?.end !== span?.end) {
-    throw new OutboundFailed('protocol', 'the server did not send the part that was asked for', false);
+    throw new OutboundFailed('protocol', 'the server did not send the requested part', false);
   }
 }
 

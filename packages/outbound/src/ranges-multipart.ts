@@ -125,7 +125,7 @@ function asBuffer(bytes: Uint8Array): Buffer {
 }
 
 function malformed(what: string): OutboundFailed {
-  return new OutboundFailed('protocol', 'the server did not send the parts that were asked for', false, {
+  return new OutboundFailed('protocol', 'the server did not send the requested parts', false, {
     cause: new Error(what),
   });
 }

@@ -125,7 +125,7 @@ async function* severalRanges(
 }
 
 function unexpected(what: string): OutboundFailed {
-  return new OutboundFailed('protocol', 'the server did not send the part that was asked for', false, {
+  return new OutboundFailed('protocol', 'the server did not send the requested part', false, {
     cause: new Error(what),
   });
 }

@@ -209,7 +209,7 @@ async function exchange(
     limit.signal.throwIfAborted();
     if (!stop.aborted) {
       if (sentBytes !== sizeBytes) {
-        throw new OutboundFailed('protocol', 'the file is not as long as it was said to be', false);
+        throw new OutboundFailed('protocol', 'the file does not have its declared length', false);
       }
       sending.end();
     }

@@ -53,7 +53,7 @@ export function openBoard(options: BoardOptions): Board {
   });
   const app = application(options.trustProxy);
   app.use(PATH, securityHeaders(), admission(options), onlyLooking, pages.getRouter());
-  app.use((_request, response) => refuse(response, 404, 'there is nothing at this path'));
+  app.use((_request, response) => refuse(response, 404, 'nothing was found at this path'));
   app.use(failing(options.logger));
   return {
     before: (handler) => (request, response) => {

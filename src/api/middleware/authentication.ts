@@ -132,11 +132,11 @@ async function admitClaim(
     noteRefusal(audit, response, key.id);
     throw new ServiceError(
       'FORBIDDEN',
-      'this key is paused: it reads and removes only; ask whoever runs the service',
+      'this key is paused and can only read and delete; ask the operator of the service',
     );
   }
   if (!allowed) {
-    throw new LimitReached('reads', `this key may make ${limit} requests a minute`, rate.resetSeconds);
+    throw new LimitReached('reads', `this key may make ${limit} requests per minute`, rate.resetSeconds);
   }
   return { key, record };
 }

@@ -48,23 +48,19 @@ function asServiceError(error: unknown): ServiceError {
     return error;
   }
   if (!(error instanceof Error)) {
-    return new ServiceError('INTERNAL_ERROR', 'something went wrong inside the service');
+    return new ServiceError('INTERNAL_ERROR', 'the service failed unexpectedly');
   }
   if (error instanceof NotReplicated) {
     return new ServiceError(
       'SERVICE_UNAVAILABLE',
-      'the request could not be made safe in time; send it again, with the same Idempotency-Key if it had one',
+      'the request could not be replicated in time; send it again, with the same Idempotency-Key if it had one',
       { retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error },
     );
   }
   if (error instanceof UnreadableRecord) {
-    return new ServiceError(
-      'NOT_FOUND',
-      `what was asked for is there, but cannot be read: ${error.message}`,
-      {
-        cause: error,
-      },
-    );
+    return new ServiceError('NOT_FOUND', `the record exists but cannot be read: ${error.message}`, {
+      cause: error,
+    });
   }
   return bodyError(error) ?? unreachable(error) ?? internal(error);
 }
@@ -107,5 +103,5 @@ function internal(error: Error): ServiceError {
   if (error instanceof URIError) {
     return new ServiceError('INVALID_REQUEST', 'the path is not valid percent-encoded UTF-8');
   }
-  return new ServiceError('INTERNAL_ERROR', 'something went wrong inside the service', { cause: error });
+  return new ServiceError('INTERNAL_ERROR', 'the service failed unexpectedly', { cause: error });
 }

@@ -98,7 +98,7 @@ async function batchState(context: RouteContext): Promise<void> {
     ? await findBatch(services.redis, keyOf(context).id, batchId.data)
     : undefined;
   if (jobIds === undefined) {
-    throw new ServiceError('BATCH_NOT_FOUND', 'no such batch is known');
+    throw new ServiceError('BATCH_NOT_FOUND', 'this key has no such batch');
   }
   const records = await services.jobs.readMany(jobIds);
   const jobs = records.map(({ jobId, status, ...record }) => ({

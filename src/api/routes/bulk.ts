@@ -79,7 +79,7 @@ async function deleteAll(context: RouteContext, jobIds: readonly string[]): Prom
   const { taken, ...rate } = await takeRate(redis, 'read', id, { limit, cost: jobIds.length - 1 });
   setRateLimit(response, 'read', rate);
   if (!taken) {
-    const rule = `this key may make ${limit} requests a minute, and deleting ${jobIds.length} jobs counts as so many`;
+    const rule = `this key may make ${limit} requests per minute; deleting ${jobIds.length} jobs would exceed that`;
     throw new LimitReached('reads', rule, rate.resetSeconds);
   }
   const ended = await each(jobIds, async (jobId) =>
@@ -95,7 +95,7 @@ interface Outcome<Done> {
   readonly error?: ErrorBody;
 }
 
-/** Of each job apart. Throws what is no refusal of a job: then the request can be repeated. */
+/** Handles each job on its own. Throws other failures, after which the request can be retried. */
 function each<Done>(
   jobIds: readonly string[],
   act: (jobId: string) => Promise<Done>,

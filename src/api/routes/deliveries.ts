@@ -25,7 +25,7 @@ import { ownedJob } from '../job-answer.ts';
 import { parseRequest, readJson } from '../request.ts';
 import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
 
-/** Of the last endpoint on a page: when it was asked, ms, and what it is, in base64url. */
+/** The last endpoint on a page: time of its last request in ms, and its address in base64url. */
 const CURSOR_FORM = /^(\d{1,15})-([\w-]+)$/;
 
 const EndpointQuery = z.object({
@@ -187,7 +187,7 @@ async function replay(context: RouteContext): Promise<void> {
   const { request, response, services } = context;
   const record = await ownedJob(context);
   if (!(await services.followUps.replayWebhook(record.jobId, String(request.params.deliveryId)))) {
-    throw new ServiceError('NOT_FOUND', 'the job has no such delivery to a webhook');
+    throw new ServiceError('NOT_FOUND', 'the job has no such webhook delivery');
   }
   sendData(response, 202, { deliveries: await deliveriesOf(record, services) });
 }
@@ -271,7 +271,7 @@ function secretsOf(context: RouteContext): Promise<readonly string[]> {
 }
 
 function invalidWebhook(details: string, cause?: unknown): ServiceError {
-  return new ServiceError('INVALID_WEBHOOK', 'the webhook did not take the test', {
+  return new ServiceError('INVALID_WEBHOOK', 'the webhook did not accept the test', {
     details: `url: ${details}`,
     cause,
   });

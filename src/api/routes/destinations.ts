@@ -98,21 +98,21 @@ async function demandFile(
   { redis }: ApiServices,
 ): Promise<StoredFile | StoredTranscript> {
   if (record.status === 'failed') {
-    throw new ServiceError('INVALID_REQUEST', 'only a completed job has a file to put; this one failed');
+    throw new ServiceError('INVALID_REQUEST', 'the job failed, so there is no file to upload');
   }
   if (record.result === null) {
     throw new ServiceError('JOB_NOT_COMPLETED', 'the job has not finished yet', LATER);
   }
   const transcript = (await readTranscripts(redis, record)).find(({ state }) => state.name === name);
   if (transcript?.state.status === 'failed') {
-    throw new ServiceError('INVALID_REQUEST', 'the transcript could not be made, so there is no file to put');
+    throw new ServiceError('INVALID_REQUEST', 'the transcript failed, so there is no file to upload');
   }
   const file = transcript?.file ?? filesOf(record.result).find((one) => one.name === name);
   if (record.erased || (file && !isPending && Date.parse(file.expiresAt) <= redisNow())) {
     throw new ServiceError('FILE_EXPIRED', 'the file is no longer available; submit the job again');
   }
   if (file === undefined) {
-    throw new ServiceError('JOB_NOT_COMPLETED', 'the transcript has not been made yet', LATER);
+    throw new ServiceError('JOB_NOT_COMPLETED', 'the transcript is not ready yet', LATER);
   }
   return file;
 }

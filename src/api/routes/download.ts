@@ -113,7 +113,7 @@ async function download(context: RouteContext): Promise<void> {
   if (transcript !== undefined && record.erased) throw expired();
   if (transcript?.state.error) return sendFailure(response, transcript.state.error);
   if (transcript !== undefined && transcript.file === undefined) {
-    throw new ServiceError('JOB_NOT_COMPLETED', 'the transcript has not been made yet', {
+    throw new ServiceError('JOB_NOT_COMPLETED', 'the transcript is not ready yet', {
       retryAfterSeconds: TRANSCRIPT_LATER_SECONDS,
     });
   }
@@ -289,7 +289,7 @@ async function sendFile(
     return;
   }
   await pipeline(content, response).catch((error: unknown) => {
-    // A caller that disconnects midway is no error of ours.
+    // A caller that disconnects midway is not our error.
     if (!(error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE')) {
       throw error;
     }

@@ -59,7 +59,7 @@ async function gatewayEvent(context: RouteContext): Promise<void> {
   response.status(204).end();
 }
 
-const UNSIGNED = 'the event is not signed by the gateway of this service, and shows no token';
+const UNSIGNED = 'the event has no valid signature of the gateway and no token';
 
 /** Counts a wrong token or signature as a wrong API key. */
 async function refuse(

@@ -217,10 +217,7 @@ function demandRetryable({ status, unreadable }: JobRecord): void {
     throw new ServiceError('INVALID_REQUEST', `only a failed job can be retried; this one is ${status}`);
   }
   if (unreadable !== undefined) {
-    throw new ServiceError(
-      'INVALID_REQUEST',
-      'the record of this job cannot be read, and its request with it: submit the job again',
-    );
+    throw new ServiceError('INVALID_REQUEST', 'the record of this job cannot be read; submit the job again');
   }
 }
 
@@ -244,7 +241,7 @@ function requestOf({ jobId, payload }: JobRecord, { sealer }: ApiServices): Batc
       'INVALID_REQUEST',
       error instanceof SecretsForgotten
         ? `it was cancelled while it waited, and then ${error.message}; submit the job again`
-        : 'its destination or the headers of its source can no longer be decrypted, since SECRET_KEY has changed; submit the job again',
+        : 'the destination or the headers of the source cannot be decrypted because SECRET_KEY has changed; submit the job again',
     );
   }
 }

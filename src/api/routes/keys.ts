@@ -131,7 +131,7 @@ async function rotate(context: RouteContext): Promise<void> {
   if (known.id !== caller.id) {
     throw new ServiceError(
       'FORBIDDEN',
-      'a key rotates itself only: rotate others with "soundpost keys rotate", or revoke this key and make another',
+      'a key can only rotate itself; rotate others with "soundpost keys rotate"',
     );
   }
   const key = await context.services.keys.rotate(known.id);
@@ -165,16 +165,16 @@ async function revoke(context: RouteContext): Promise<void> {
 function managing(context: RouteContext): ApiKey {
   const key = keyOf(context);
   if (key.pausedAtMs !== undefined) {
-    throw new ServiceError('FORBIDDEN', 'this key is paused: it changes no keys');
+    throw new ServiceError('FORBIDDEN', 'this key is paused and cannot change keys');
   }
   // An old secret that leaked must not yield a new one.
   if (key.isReplaced === true) {
-    throw new ServiceError('FORBIDDEN', 'this secret was replaced: keys are changed with the new one');
+    throw new ServiceError('FORBIDDEN', 'this secret was replaced; use the new one to change keys');
   }
   return key;
 }
 
-/** Throws NOT_FOUND. A revoked key is gone, and one that may do more than the caller is hidden. */
+/** Throws NOT_FOUND for a revoked key, and for a key with more access than the caller. */
 async function namedKey({ request, services }: RouteContext, caller: ApiKey): Promise<StoredApiKey> {
   const key = await services.keys.find(String(request.params.keyId));
   if (key === undefined || key.revoked || !mayManage(caller, key)) throw unknownKey();
@@ -182,10 +182,7 @@ async function namedKey({ request, services }: RouteContext, caller: ApiKey): Pr
 }
 
 function unknownKey(): ServiceError {
-  return new ServiceError(
-    'NOT_FOUND',
-    'there is no such key, it is revoked, or it may do more than the key that asks',
-  );
+  return new ServiceError('NOT_FOUND', 'this key does not exist, is revoked, or has more access than yours');
 }
 
 type Rights = Pick<ApiKey, 'scopes' | 'instances'>;
@@ -197,7 +194,7 @@ function mayManage(caller: ApiKey, key: StoredApiKey): boolean {
 /** Throws FORBIDDEN: a key gives only rights that it has. */
 function demandGrantable(caller: ApiKey, wanted: Rights): void {
   const lack = lackOf(caller, wanted);
-  if (lack !== undefined) throw new ServiceError('FORBIDDEN', `this key ${lack}: it cannot give it`);
+  if (lack !== undefined) throw new ServiceError('FORBIDDEN', `this key ${lack} and cannot grant it`);
 }
 
 /** The first right that the caller does not have. */
@@ -207,7 +204,7 @@ function lackOf(caller: ApiKey, { scopes, instances }: Rights): string | undefin
   const instance = caller.instances.includes('*')
     ? undefined
     : instances.find((one) => !caller.instances.includes(one));
-  return instance === undefined ? undefined : `may not send as the instance ${instance}`;
+  return instance === undefined ? undefined : `may not use the instance ${instance}`;
 }
 
 /** No further Redis call: if Redis failed now, the secret would be lost. */

@@ -68,7 +68,7 @@ async function begin(context: RouteContext): Promise<void> {
   const { key } = await admitKey(request, response, services, text);
   const claim = services.keys.claim(text);
   if (claim === undefined || key.isReplaced) {
-    throw new ServiceError('FORBIDDEN', 'this secret was replaced: sign in with the new one');
+    throw new ServiceError('FORBIDDEN', 'this secret was replaced; sign in with the new one');
   }
   const before = tokenOf(request);
   if (before !== undefined) await services.sessions.end(before);

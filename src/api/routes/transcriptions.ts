@@ -285,7 +285,7 @@ async function endOf(context: RouteContext, jobId: string, left: AbortSignal): P
     unwatch();
   }
   if (revoked.signal.aborted) throw new ServiceError('UNAUTHORIZED', 'the API key was revoked');
-  throw new ServiceError('SERVICE_UNAVAILABLE', 'the service stops; send the request again', {
+  throw new ServiceError('SERVICE_UNAVAILABLE', 'the service is stopping; send the request again', {
     retryAfterSeconds: 1,
   });
 }

@@ -169,7 +169,7 @@ async function createUpload(context: RouteContext): Promise<void> {
     }
     throw error;
   }
-  // A repetition: only the first upload is kept.
+  // A retry: only the first upload is kept.
   if (!isAnswer) {
     await discardUpload(context.services, upload.file);
   }

@@ -61,9 +61,9 @@ async function send(context: RouteContext): Promise<void> {
       before?.parts?.findIndex(({ status }) => status === 'failed' || status === 'unknown') ?? 0;
     const earlier = record.voiceSendId;
     const isUndelivered = before?.parts?.[stopped]?.messageStatus === 'ERROR';
-    // The notes before it are sent; after one that the network gave up, later ones may be as well.
+    // The notes before it are sent. If the network dropped one, later notes may be sent as well.
     if ((stopped > 0 || isUndelivered) && earlier !== null) {
-      // What follows is decided, whatever replicas say later.
+      // From here the decision stands, whatever replicas say later.
       await services.jobs.replicated('voice', [notePartId(earlier, stopped)]);
       if (await services.followUps.goOnWithVoice(earlier, stopped, voiceMessage, isUndelivered)) {
         const state = readVoiceState(services.redis, record);
@@ -94,20 +94,20 @@ function demandRun({ result, payload }: JobRecord, { split, trimSilence }: Voice
   if (field !== undefined) {
     throw new ServiceError(
       'INVALID_REQUEST',
-      `${field}: is made together with the job; submit it with options.voiceMessage.${field}`,
+      `${field}: must be set with the job, in options.voiceMessage.${field}`,
     );
   }
 }
 
 function demandFile(record: JobRecord): void {
   if (record.status === 'failed') {
-    throw new ServiceError('INVALID_REQUEST', 'only a completed job has something to send; this one failed');
+    throw new ServiceError('INVALID_REQUEST', 'the job failed, so there is nothing to send');
   }
   if (record.result === null) {
     throw new ServiceError('JOB_NOT_COMPLETED', 'the job has not finished yet', { retryAfterSeconds: 2 });
   }
   if (record.result.outputFile === null) {
-    throw new ServiceError('INVALID_REQUEST', 'this job has made no audio to send');
+    throw new ServiceError('INVALID_REQUEST', 'this job has no audio to send');
   }
   if (isExpired(record)) {
     throw new ServiceError('FILE_EXPIRED', 'the file is no longer available');

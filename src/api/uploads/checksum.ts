@@ -63,10 +63,7 @@ export class Checksum {
     if (!this.#hash.digest().equals(this.#expected)) {
       throw new TusRefusal(
         HTTP_CHECKSUM_MISMATCH,
-        new ServiceError(
-          'INVALID_REQUEST',
-          'the bytes that arrived do not have the checksum of Upload-Checksum',
-        ),
+        new ServiceError('INVALID_REQUEST', 'the received bytes do not match Upload-Checksum'),
       );
     }
   }

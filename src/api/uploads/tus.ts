@@ -94,7 +94,7 @@ function demandProtocol({ request, response }: RouteContext, method: TusMethod):
     return;
   }
   if (request.get('content-type') !== CHUNK_TYPE) {
-    throw new ServiceError('UNSUPPORTED_MEDIA_TYPE', `a chunk has the Content-Type ${CHUNK_TYPE}`);
+    throw new ServiceError('UNSUPPORTED_MEDIA_TYPE', `a chunk needs the Content-Type ${CHUNK_TYPE}`);
   }
   if (request.get('upload-offset') === undefined) {
     throw new ServiceError('INVALID_REQUEST', 'a chunk needs Upload-Offset');
@@ -175,7 +175,7 @@ function translated(failure: unknown, { maxInputBytes }: ApiSettings): unknown {
     case ERRORS.ERR_MAX_SIZE_EXCEEDED.status_code:
       return new ServiceError(
         'PAYLOAD_TOO_LARGE',
-        `that is more than Upload-Length says, or than the ${maxInputBytes} bytes that a file may have`,
+        `the upload exceeds its Upload-Length, or the limit of ${maxInputBytes} bytes`,
       );
     case ERRORS.FILE_WRITE_ERROR.status_code:
       return new ServiceError('SERVICE_UNAVAILABLE', 'the bytes could not be stored', {
@@ -184,7 +184,10 @@ function translated(failure: unknown, { maxInputBytes }: ApiSettings): unknown {
       });
     default: {
       const text = 'body' in failure ? String(failure.body).trim() : '';
-      return new TusRefusal(status, new ServiceError('INVALID_REQUEST', text || 'tus refuses this request'));
+      return new TusRefusal(
+        status,
+        new ServiceError('INVALID_REQUEST', text || 'the tus request is not valid'),
+      );
     }
   }
 }

@@ -66,7 +66,7 @@ class UploadLock implements Lock {
       if (Date.now() > untilMs) {
         throw new TusRefusal(
           HTTP_LOCKED,
-          new ServiceError('SERVICE_UNAVAILABLE', 'another request is working on this upload', {
+          new ServiceError('SERVICE_UNAVAILABLE', 'another request is writing to this upload', {
             retryAfterSeconds: RETRY_AFTER_SECONDS,
           }),
         );

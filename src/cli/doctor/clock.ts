@@ -54,7 +54,7 @@ export async function checkClock(
   return [
     {
       verdict: isFault ? 'fault' : 'warning',
-      found: `${seconds(aheadMs)} ${side} the clock of Redis${isFault ? ': workers here take no jobs and clean up nothing' : ''}`,
+      found: `${seconds(aheadMs)} ${side} the clock of Redis${isFault ? ': workers here start no jobs and clean up nothing' : ''}`,
       remedy: `${remedy}, here and on the Redis machine`,
       command,
     },

@@ -88,7 +88,7 @@ export async function readPut(redis: Redis, jobId: string, name: string): Promis
       // Asked for again in the moment in which it ended.
       return { ...(ended === replay?.id ? progress : PENDING), replay };
     },
-    ({ message }): Put => ({ ...failure(`how it ended cannot be read: ${message}`), replay: undefined }),
+    ({ message }): Put => ({ ...failure(`its result cannot be read: ${message}`), replay: undefined }),
   );
 }
 

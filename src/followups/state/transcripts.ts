@@ -56,7 +56,7 @@ function outcomeOf(text: string): Promise<TranscriptOutcome> {
     () => readText(TranscriptOutcome, text),
     ({ message }): TranscriptOutcome => ({
       status: 'failed',
-      error: { code: 'TRANSCRIPT_FAILED', message: `how it ended cannot be read: ${message}` },
+      error: { code: 'TRANSCRIPT_FAILED', message: `its result cannot be read: ${message}` },
     }),
   );
 }

@@ -100,7 +100,7 @@ function readReason(reason: string): NonNullable<PartState['error']> {
 
 const unreadable = (why: string) => ({
   code: 'INTERNAL_ERROR',
-  message: `how it ended cannot be read: ${why}`,
+  message: `its result cannot be read: ${why}`,
 });
 
 /** A run's state, from the states of its notes. */

@@ -62,7 +62,7 @@ export function errorAnswer({ logger, redisReady, observer }: ErrorAnswerOptions
 }
 
 export const notFound: RequestHandler = () => {
-  throw new GatewayError('not_found', 'there is nothing at this path');
+  throw new GatewayError('not_found', 'nothing was found at this path');
 };
 
 /** Ends a route: the path exists, the method does not. */

@@ -109,7 +109,7 @@ function trackNamed(probed: Probe, asked: NamedOutput['track']): NamedOutput['tr
   }
 }
 
-const ELSEWHERE = 'of an HLS or DASH stream a job takes one audio track, that of the first output';
+const ELSEWHERE = 'a job can use only one audio track of an HLS or DASH stream: that of the first output';
 
 /** @param countedSeconds length of the first output's track by its samples, where counted */
 export function inputFileOf(

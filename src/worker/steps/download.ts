@@ -27,7 +27,7 @@ function headersOf({ jobId, payload, services }: StepContext): SourceRequest['he
     return source.type === 'url' ? source.headers : undefined;
   } catch (cause) {
     throw new ServiceError('DOWNLOAD_FAILED', 'the video could not be downloaded', {
-      details: 'the headers of its source can no longer be decrypted: SECRET_KEY has changed',
+      details: 'the headers of the source cannot be decrypted because SECRET_KEY has changed',
       cause,
     });
   }
@@ -95,7 +95,7 @@ async function openUpload(
     if ((await streamKindOf(path)) !== undefined)
       throw new MediaFailure(
         'INVALID_VIDEO',
-        'the file is a playlist, without the sound itself: send its URL',
+        'the file is a playlist, which does not contain the audio; use its URL instead',
       );
     return { path, name, sizeBytes: (await stat(path)).size };
   } catch (error) {

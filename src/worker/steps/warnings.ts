@@ -34,8 +34,8 @@ function ofFile({ warnings, filledSeconds }: MadeFile, extracted: ExtractedAudio
 function soundWarning(code: MadeFile['warnings'][number], { extraction }: ExtractedAudio): Warning {
   const said = {
     SILENT: `The output is silent: its peak is below −60 dBFS.${otherTracks(extraction.soundingTracks)}`,
-    ONE_SIDED: 'One of the two channels is silent, so mono is the other one.',
-    CANCELLED_OUT: 'The two channels cancel each other out, so mono is the left one.',
+    ONE_SIDED: 'One of the two channels is silent, so mono uses the other one.',
+    CANCELLED_OUT: 'The two channels cancel each other out, so mono uses the left one.',
   };
   return { code, message: said[code] };
 }
@@ -45,19 +45,19 @@ function otherTracks(sounding: readonly number[]): string {
   const [only] = sounding;
   if (only === undefined) return '';
   return sounding.length === 1
-    ? ` Track ${only} has sound: ask for it with "track": ${only}.`
-    : ` Tracks ${sounding.join(', ')} have sound: ask for one of them with "track".`;
+    ? ` Track ${only} has sound: choose it with "track": ${only}.`
+    : ` Tracks ${sounding.join(', ')} have sound: choose one with "track".`;
 }
 
 function gapsFilled(seconds: number): Warning {
-  const message = `Silence fills ${seconds.toFixed(1)} s in which the source has no sound; "timeline": "audio" leaves it out.`;
+  const message = `Silence fills ${seconds.toFixed(1)} s of gaps in the source; "timeline": "audio" closes them.`;
   return { code: 'GAPS_FILLED', message, seconds };
 }
 
 function segmentsMissing({ markedSeconds, segments, segmentsSeconds }: MissingSound): Warning {
-  const marked = `The stream's playlist marks segments as missing, ${markedSeconds.toFixed(1)} s in all.`;
+  const marked = `The stream's playlist marks ${markedSeconds.toFixed(1)} s of segments as missing.`;
   const them = segments === 1 ? '1 segment was' : `${segments} segments were`;
-  const broken = `${them} empty, cut off or unreadable in three tries: ${segmentsSeconds.toFixed(2)} s of the stream's sound are missing.`;
+  const broken = `${them} empty, incomplete or unreadable in three attempts: ${segmentsSeconds.toFixed(2)} s of the stream's audio are missing.`;
   const message = [...(markedSeconds > 0 ? [marked] : []), ...(segments > 0 ? [broken] : [])].join(' ');
   return { code: 'SEGMENTS_MISSING', message, seconds: markedSeconds + segmentsSeconds };
 }

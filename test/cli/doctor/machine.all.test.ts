@@ -80,7 +80,7 @@ describe('a port', () => {
       // An address of another machine.
       diagnose({ HOST: '203.0.113.1' }),
     ]);
-    expect(taken.faults).toEqual([`Ports: API_PORT=${port} is taken by another program`]);
+    expect(taken.faults).toEqual([`Ports: API_PORT=${port} is in use by another program`]);
     const [, free = ''] = /^export API_PORT=(\d+)$/.exec(taken.of('Ports')[0]?.command ?? '') ?? [];
     expect(Number(free)).toBeGreaterThan(port);
     expect(twice.faults).toEqual([`Ports: API_PORT and GATEWAY_PORT are both ${both}`]);
@@ -196,7 +196,7 @@ describe('Redis', () => {
       found: expect.stringMatching(/^[345]\.\d s ahead of the clock of Redis$/),
       command: expect.stringMatching(/chrony|timedatectl/),
     });
-    expect(much.faults).toEqual([expect.stringMatching(/^Clock: 3\d{3}\.\d s behind .*take no jobs/)]);
+    expect(much.faults).toEqual([expect.stringMatching(/^Clock: 3\d{3}\.\d s behind .*start no jobs/)]);
   });
 });
 
@@ -303,7 +303,7 @@ describe('what is printed', () => {
   }, async () => {
     const plain = await doctor([]);
     expect(plain.code).toBe(0);
-    expect(plain.output).toMatch(/^ok {7}Node {11}24\.\d+\.\d+, runs TypeScript as it is$/m);
+    expect(plain.output).toMatch(/^ok {7}Node {11}24\.\d+\.\d+, runs TypeScript directly$/m);
     expect(plain.output).toMatch(/\n\n0 faults, 0 warnings\n$/);
     expect(plain.output).not.toContain('\u001b');
     const [python, script] = ['python3', 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)'];

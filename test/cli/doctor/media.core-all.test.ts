@@ -49,7 +49,7 @@ describe('a machine', () => {
     async () => {
       const { code, verdict, of, left } = await diagnose();
       // It warns of a temporary folder in memory, which many systems have.
-      const isInMemory = of('Disk').some(({ found }) => found.includes('is memory'));
+      const isInMemory = of('Disk').some(({ found }) => found.includes('is in memory'));
       // And of a system's ffmpeg that lacks fixes.
       const [, version = ''] = /^ffmpeg (\S+) /.exec(of('ffmpeg')[0]?.found ?? '') ?? [];
       const isFlawed = flawsFixedSince(version).length > 0;
@@ -143,7 +143,7 @@ describe('a machine', () => {
       const { code, faults } = await diagnose({ FFMPEG_PATH: path });
       expect(code).toBe(1);
       expect(faults).toEqual([
-        `ffmpeg: FFMPEG_PATH: there is no ffmpeg with an ffprobe at ${path}: no job can be done`,
+        `ffmpeg: FFMPEG_PATH: there is no ffmpeg with an ffprobe at ${path}: no job can run`,
       ]);
     },
   );
@@ -180,7 +180,7 @@ describe('a machine', () => {
     expect([auto.code, required.code]).toEqual([0, 1]);
     expect(auto.of('Sandbox')[0]).toMatchObject({
       verdict: 'warning',
-      found: expect.stringContaining('ffmpeg is not confined'),
+      found: expect.stringContaining('ffmpeg runs without a sandbox'),
       command: expect.stringMatching(/apt-get install -y bubblewrap$/),
     });
     expect(required.faults).toEqual([expect.stringContaining('SANDBOX=required refuses to start so')]);

@@ -194,7 +194,7 @@ describe('the files of several outputs', () => {
     expect(made.transcripts?.map(({ name, notMade }) => [name, notMade])).toEqual([
       ['no-track', expect.stringContaining('no audio track 7')],
       ['words', undefined],
-      ['late', 'there is no audio between the start and the end that were asked for'],
+      ['late', 'there is no audio between the requested start and end'],
     ]);
   });
 

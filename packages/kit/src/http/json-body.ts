@@ -91,7 +91,7 @@ async function wholeBody(request: Request): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const cut = (): void => {
       if (!request.readableEnded) {
-        reject(fault('request.aborted', 400, 'the body was cut short'));
+        reject(fault('request.aborted', 400, 'the body is incomplete'));
       }
     };
     request.on('data', (chunk: Buffer) => chunks.push(chunk));

@@ -173,9 +173,7 @@ export function isDiskFull(error: unknown): boolean {
 
 /** The error of a job without disk space; it is retried. */
 export function outOfDiskSpace(cause?: unknown): ServiceError {
-  return new ServiceError(
-    'INTERNAL_ERROR',
-    'the job could not be finished: the service ran out of disk space',
-    { cause },
-  );
+  return new ServiceError('INTERNAL_ERROR', 'the job failed because the service ran out of disk space', {
+    cause,
+  });
 }

@@ -14,7 +14,7 @@ import { hangVolume, whyNoHangingVolumes } from './hanging-volume.ts';
 /** Less than its name says: what the tests are about is the same, and takes less time to write. */
 const MIB = 256 * 1024;
 const RESERVE = 4 * MIB;
-const OUT_OF_SPACE = 'the job could not be finished: the service ran out of disk space';
+const OUT_OF_SPACE = 'the job failed because the service ran out of disk space';
 const never = new AbortController().signal;
 
 let volume: SmallVolume;

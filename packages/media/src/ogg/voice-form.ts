@@ -1,7 +1,7 @@
 /**
- * The form of phones' own voice notes, the only one that all are reported to play (decisions A3):
- * Ogg Opus, mono, of 16 kHz, SILK wideband frames of 20 ms, three to a packet. Frames stay
- * unchanged, so decoders output the same samples (docs/decisions/0034-voice-notes.md).
+ * The form of phones' own voice notes. It is the only form that all phones are reported to play
+ * (decisions A3): Ogg Opus, mono, 16 kHz, SILK wideband frames of 20 ms, three to a packet. Frames
+ * stay unchanged, so decoders output the same samples (docs/decisions/0034-voice-notes.md).
  */
 import { open } from 'node:fs/promises';
 import { ByteReader, ByteWriter } from '../byte-file.ts';
@@ -184,7 +184,7 @@ interface PacketOnPage {
   readonly isLastOnPage: boolean;
 }
 
-/** Demultiplexers should take none larger, bytes (RFC 7845 section 6); headers are far smaller. */
+/** Demultiplexers should reject larger packets (RFC 7845 section 6). Headers are far smaller. */
 const LARGEST_PACKET = 61_440;
 
 async function* packetsOnPages(

@@ -103,7 +103,7 @@ export class Losses {
 
   #asFailure(): Error {
     const failure = this.#failure;
-    const of = `${this.#count} of ${this.#segments.length} segments of the stream are empty, cut off or unreadable`;
+    const of = `${this.#count} of ${this.#segments.length} segments of the stream are empty, incomplete or unreadable`;
     const why = failure instanceof MediaFailure ? failure.details : failure?.message;
     const details = why === undefined ? of : `${of}: ${why}`;
     return failure instanceof MediaFailure

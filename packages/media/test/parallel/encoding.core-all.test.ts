@@ -243,19 +243,19 @@ describe('an extraction in parts', () => {
   it.runIf(currentRun === 'core')('keeps the limits of one run', async () => {
     await expect(start({ maxOutputBytes: 500_000 })).rejects.toMatchObject({
       code: 'EXTRACTION_FAILED',
-      details: 'the output would be larger than 500000 bytes',
+      details: 'the output would exceed the limit of 500000 bytes',
     });
     expect(await leftovers()).toEqual([]);
   });
 
-  it.runIf(currentRun === 'core')('of a truncated file says that it is truncated', async () => {
+  it.runIf(currentRun === 'core')('of a truncated file says that it is incomplete', async () => {
     const file = folder.at('truncated.mp4');
     await copyFile(await sources['chords.mp4'](), file);
     await truncate(file, Math.round((await readFile(file)).length * 0.4));
     const parallel = { takeIdle, lengths };
     await expect(extract(file, folder.at('end'), { format: 'mp3' }, { parallel })).rejects.toMatchObject({
       code: 'INVALID_VIDEO',
-      details: expect.stringContaining('truncated'),
+      details: expect.stringContaining('incomplete'),
     });
     expect(await leftovers()).toEqual([]);
   });

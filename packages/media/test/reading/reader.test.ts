@@ -127,7 +127,7 @@ it.each([
     own.run('description', { kind: 'hls', ...(await onDisk(bytes)), asked: [undefined] }, reading),
   ).rejects.toMatchObject({
     code: 'INVALID_VIDEO',
-    details: `the description of the file or stream takes more ${what} to read than is allowed; send a plain file, or convert it first`,
+    details: `the description of the file or stream needs too much ${what} to read; convert the file first`,
   });
   expect(own.pid).toBeUndefined();
   expect((await read(playlist(10_000))).segments).toHaveLength(10_000);

@@ -42,7 +42,7 @@ const WHOLE = {
 
 const UNREADABLE = {
   code: 'INVALID_VIDEO',
-  details: 'a segment of the stream is no fragmented MP4 that can be read',
+  details: 'a segment of the stream is not readable fragmented MP4',
 };
 
 it('4,000 defaults of tracks are gone through once, and the first for a track counts', () => {

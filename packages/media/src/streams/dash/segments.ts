@@ -29,10 +29,10 @@ export function segmentsOf(period: Period, representation: Representation): Segm
       .findLast((element) => childrenNamed(element, name).length > 0)
       ?.children.find((one) => one.name === name);
   const timescale = wholeNumber(said('timescale'), 1);
-  if (timescale === 0) throw unusable('the manifest has a clock that stands still');
+  if (timescale === 0) throw unusable('the manifest has a timescale of 0');
   const offset = wholeTicks(said('presentationTimeOffset'), 0n);
   if (kind === 'SegmentBase') {
-    if (bases.length === 1) throw unusable('the manifest does not say where its sound lies');
+    if (bases.length === 1) throw unusable('the manifest does not say where its audio is');
     return { fileUrl: baseUrl, offsetSeconds: Number(offset) / timescale };
   }
   const timing: Timing = {
@@ -118,7 +118,7 @@ function initOf(child: Addressing['child'], baseUrl: string): Piece | undefined 
   );
 }
 
-/** @param count of the segments, if known from elsewhere */
+/** @param count of the segments, if known */
 function placesOf({ seconds }: Period, timing: Timing, count: number | null): Place[] {
   const { timescale, duration, startNumber, endNumber, offset, timeline } = timing;
   const endTicks = seconds === null ? null : Number(offset) + seconds * timescale;

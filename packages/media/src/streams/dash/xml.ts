@@ -47,7 +47,7 @@ export function parseXml(text: string): Element {
       tree.add(text.slice(at + CDATA.length, end - 3));
       at = end;
     } else if (text.startsWith('<!', at)) {
-      throw unusable('a manifest with a document type is not read');
+      throw unusable('the manifest has a document type, which is not allowed');
     } else if (text[at] === '<') {
       const tag = tagAt(text, at);
       tree.take(tag);
@@ -133,7 +133,7 @@ function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | n
   return pattern.exec(text);
 }
 
-const CUT_OFF = 'the manifest was cut off';
+const CUT_OFF = 'the manifest is incomplete';
 
 /** No tag ends behind it where the text does. */
 function brokenAt(text: string, at: number): Error {

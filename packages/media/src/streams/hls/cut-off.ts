@@ -12,7 +12,7 @@ const OF_NEXT = new Set(['EXTINF', 'EXT-X-BYTERANGE']);
  */
 export function requireLive(text: string, isOpenEnded = false): void {
   if (isOpenEnded || isCutOff(text))
-    throw new CutOff('the playlist was cut off: its end (#EXT-X-ENDLIST) did not come');
+    throw new CutOff('the playlist is incomplete: its end (#EXT-X-ENDLIST) is missing');
 }
 
 function isCutOff(text: string): boolean {

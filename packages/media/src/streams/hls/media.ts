@@ -25,7 +25,7 @@ interface Reading {
   readonly base: string;
   readonly segments: Segment[];
   sequence: bigint;
-  /** In force, by KEYFORMAT; a name stands for what needs a player with a licence. */
+  /** In force, by KEYFORMAT; a name stands for a method that needs a licensed player. */
   readonly keys: Map<string, Key | string>;
   init: Piece | undefined;
   seconds: number | undefined;
@@ -46,10 +46,10 @@ interface Reading {
  */
 export function parseMedia(text: string, base: string, isOpenEnded = false): Presentation {
   const tags = tagsOf(text);
-  if (tags.has('EXT-X-STREAM-INF')) throw unusable('the playlist leads to another one that leads on');
+  if (tags.has('EXT-X-STREAM-INF')) throw unusable('the playlist leads to another master playlist');
   const hasEnd = tags.has('EXT-X-ENDLIST');
   if (!hasEnd) requireLive(text, isOpenEnded);
-  if (!tags.has('EXT-X-TARGETDURATION')) throw unusable('the playlist lists files and is no stream of HLS');
+  if (!tags.has('EXT-X-TARGETDURATION')) throw unusable('the playlist lists files and is not an HLS stream');
   if (!hasEnd) throw unsupported('live stream');
   const reading: Reading = {
     base,

@@ -20,7 +20,7 @@ export async function wholeClusters(file: Part['file'], sizeBytes: number): Prom
       const { id, headerBytes, payloadBytes } = elementHeader(
         await readAt(file, at, MAX_ELEMENT_HEADER_BYTES),
       );
-      // One that does not say how long it is goes up to the end.
+      // A cluster without a length extends to the end.
       at = payloadBytes === null ? sizeBytes : at + headerBytes + payloadBytes;
       if (at > sizeBytes) break;
       if (id === IDS.cluster) whole = at;
@@ -37,10 +37,10 @@ export class ClusterJoiner implements Joiner {
 
   async append({ segment, file, sizeBytes, init }: Part, output: Output): Promise<void> {
     if (init === undefined || !(await beginsWithCluster(file)))
-      throw unusable('a segment of the stream does not begin with a cluster of WebM');
+      throw unusable('a segment of the stream does not begin with a WebM cluster');
     if (this.#init === undefined) await output.write(init);
     else if (segment.breaksClock || !Buffer.from(this.#init).equals(init))
-      throw unsupported('streams of WebM in several parts cannot be put together');
+      throw unsupported('WebM streams in several parts cannot be joined');
     this.#init = init;
     await copy(file, 0, sizeBytes, output);
   }

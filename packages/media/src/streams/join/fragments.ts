@@ -46,7 +46,7 @@ export class FragmentJoiner implements Joiner {
       });
     } catch (error) {
       if (!(error instanceof UnsupportedLayout || error instanceof RangeError)) throw error;
-      throw unusable('a segment of the stream is no fragmented MP4 that can be read', { cause: error });
+      throw unusable('a segment of the stream is not readable fragmented MP4', { cause: error });
     }
   }
 
@@ -127,7 +127,7 @@ export class FragmentJoiner implements Joiner {
   #trackOf(run: TrackRun): Movie['tracks'][number] {
     const number = this.#numbers.get(run.track) ?? run.track;
     const track = this.#movie?.tracks.find(({ id }) => id === number);
-    if (track === undefined) throw unusable('the stream has sound of a track that it does not describe');
+    if (track === undefined) throw unusable('the stream has audio of a track that it does not describe');
     return track;
   }
 
@@ -159,7 +159,7 @@ type Header = Map<string, Buffer>;
 
 /** Drops indexes and events before a fragment: in the joined file they are wrong or useless. */
 async function addHeaderBox(header: Header, file: Part['file'], box: FileBox): Promise<void> {
-  if (box.type === 'mdat') throw unusable('a segment of the stream has sound without saying what it is');
+  if (box.type === 'mdat') throw unusable('a segment of the stream has audio that it does not describe');
   if (!HEADER.has(box.type)) return;
   if (header.has(box.type)) throw new UnsupportedLayout(`two boxes ${box.type} before a fragment`);
   header.set(box.type, await readBox(file, box, MAX_INIT_BYTES));

@@ -65,7 +65,7 @@ export async function requireInit(path: string): Promise<void> {
   } catch (error) {
     if (!(error instanceof UnsupportedLayout)) throw error;
   }
-  throw unusable('a header of the stream is cut off, or describes no track');
+  throw unusable('a header of the stream is incomplete, or describes no track');
 }
 
 const UNMEASURED = { heldSeconds: undefined, startSeconds: undefined, isWhole: true, beside: [] } as const;
@@ -73,7 +73,7 @@ const UNMEASURED = { heldSeconds: undefined, startSeconds: undefined, isWhole: t
 async function ofTransport(file: FileHandle, size: number): Promise<Sound> {
   const head = await readAt(file, 0, PACKET_BYTES + 1);
   if (size < PACKET_BYTES || head[0] !== 0x47 || (head[PACKET_BYTES] ?? 0x47) !== 0x47)
-    throw unusable('a segment is no MPEG transport stream that begins with a packet');
+    throw unusable('a segment is not an MPEG transport stream that begins with a packet');
   const meter = new TransportMeter();
   const end = size - (size % PACKET_BYTES);
   for (let at = 0; at < end; at += WINDOW_BYTES)
@@ -88,13 +88,13 @@ async function ofFrames(file: FileHandle, size: number, kind: string): Promise<S
     const window = await readAt(file, at, Math.min(WINDOW_BYTES, size - at));
     for (const { seconds } of frames.read(window)) heldSeconds += seconds;
   }
-  if (heldSeconds === 0) throw unusable('a segment of the stream has no whole frame of sound');
+  if (heldSeconds === 0) throw unusable('a segment of the stream has no complete audio frame');
   return { ...UNMEASURED, kind, bytes: size, heldSeconds, isWhole: !frames.isBroken };
 }
 
 async function ofClusters(file: FileHandle, size: number): Promise<Sound> {
   const bytes = await wholeClusters(file, size);
-  if (bytes === 0) throw unusable('a segment of the stream ends within its first cluster of WebM');
+  if (bytes === 0) throw unusable('a segment of the stream ends within its first WebM cluster');
   return { ...UNMEASURED, kind: 'matroska', bytes, isWhole: bytes === size };
 }
 
@@ -112,8 +112,7 @@ async function ofFragments(
     if (!(error instanceof UnsupportedLayout || error instanceof RangeError)) throw error;
   }
   const { runs, isOwn } = found;
-  if (runs.length === 0 && !isOwn)
-    throw unusable('a segment of the stream is no fragmented MP4 that can be read');
+  if (runs.length === 0 && !isOwn) throw unusable('a segment of the stream is not readable fragmented MP4');
   const bytes = runs.length > 0 ? found.bytes : size;
   const sound = { ...UNMEASURED, kind: 'mov', bytes, isWhole: bytes === size };
   const init = isOwn ? undefined : await header();
@@ -122,9 +121,9 @@ async function ofFragments(
 }
 
 interface Fragments {
-  /** Up to the end of the last one that has its data. */
+  /** Up to the end of the last fragment with data. */
   bytes: number;
-  /** Whether there is a header among them, of which the joiner says what is wrong. */
+  /** Whether they include a header. The joiner reports its faults. */
   isOwn: boolean;
   readonly runs: TrackRun[];
 }

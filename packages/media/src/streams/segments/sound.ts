@@ -12,7 +12,7 @@ export interface Span {
 export interface Sound {
   /** ffmpeg's demuxer of its container. */
   readonly kind: string;
-  /** The part of the file that can be joined: what follows is cut off or unreadable. */
+  /** The part of the file that can be joined; the rest is cut off or unreadable. */
   readonly bytes: number;
   /** Undefined where its container does not tell. */
   readonly heldSeconds: number | undefined;
@@ -32,7 +32,7 @@ export interface Neighbours {
   readonly after?: Sound | undefined;
 }
 
-/** Less is no loss: the clock's tolerance (decisions A2a). */
+/** Less does not count as a loss: the clock's tolerance (decisions A2a). */
 const LEAST_MISSING_SECONDS = 0.04;
 
 /** How much a last segment may fall short of its declared length: it is often rounded. */
@@ -50,7 +50,7 @@ export function missingSeconds(segment: Segment, sound: Sound, neighbours: Neigh
   const { heldSeconds, startSeconds, isWhole } = sound;
   if (heldSeconds === undefined) {
     if (isWhole) return 0;
-    throw unusable('a segment of the stream is cut off');
+    throw unusable('a segment of the stream is incomplete');
   }
   // Of a file that is shown in part.
   if (segment.shown !== undefined || segment.seconds === 0) return 0;
@@ -62,7 +62,7 @@ export function missingSeconds(segment: Segment, sound: Sound, neighbours: Neigh
   const isBeside = isWhole && sound.beside.some((span) => within(span) >= expected - APART_SECONDS);
   if (missing <= leastMissing(segment, isWhole && place === undefined) || isBeside) return 0;
   if (shown > 0) return missing;
-  throw unusable('a segment of the stream holds nothing of the time that it stands for');
+  throw unusable('a segment of the stream has no audio for its own time');
 }
 
 /** @param isDeclared whether only its declared length says how long it should be */
