@@ -83,7 +83,7 @@ describe('extract', () => {
     const refused = await desk().soundpost(['extract', url, '--destination', `${to}?signature=abc`]);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatch(
-      /the file was not put to its destination: the destination answered with status 403; "soundpost jobs download job_/,
+      /the file was not uploaded to its destination: the destination answered with status 403; download it with "soundpost jobs download job_/,
     );
     expect(refused.stderr).not.toContain('signature');
     const [, jobId = ''] = /jobs download (job_\w+)/.exec(refused.stderr) ?? [];
@@ -115,7 +115,7 @@ describe('extract', () => {
     const before = await desk().files();
     const lost = await desk().soundpost(several);
     expect(await desk().files()).toEqual(before);
-    expect(lost.stderr).toMatch(/jobs download job_\w+ --name peaks" fetches the file/);
+    expect(lost.stderr).toMatch(/download it with "soundpost jobs download job_\w+ --name peaks"/);
     expect(await desk().leftovers()).toEqual([]);
   });
 
