@@ -26,7 +26,7 @@ import { streamKindOf } from './streams/detect.ts';
 
 export interface MediaOptions {
   /**
-   * ffmpeg, a path or a name on the PATH; ffprobe is taken from its folder. Default: that of the
+   * ffmpeg, a path or a name on the PATH; ffprobe is taken from its folder. Default: the ffmpeg of the
    * optional package soundpost-tools-…, else `ffmpeg`.
    */
   readonly ffmpegPath?: string;
