@@ -84,7 +84,7 @@ function flawFindings(version: string, isOurs: boolean): Finding[] {
   const since = release === undefined ? 'its branch gets no more fixes' : `ffmpeg ${release} fixes them`;
   const found = `ffmpeg ${version} has published flaws that a source can reach (${parts.join(', ')}); ${since}`;
   const remedy =
-    "use Soundpost's own build, which also makes short jobs faster, or update the system, for instance to Debian 13. Ignore this if your distribution has added the fixes to this version";
+    "use Soundpost's own build, which also makes short jobs faster, or update the system (for instance to Debian 13). Ignore this if your distribution has added the fixes to this version";
   return [{ verdict: 'warning', found, ...(isOurs ? BRING_AGAIN : { remedy, command: bringsOwn }) }];
 }
 
