@@ -16,7 +16,9 @@ function sentencesOf(block: TxtParentNode): Sentence[] {
   const source = new StringSource(block as ConstructorParameters<typeof StringSource>[0], {
     replacer: ({ node, maskValue }) => (node.type === 'Code' ? maskValue('x') : undefined),
   });
-  return split(source.toString())
+  // A number before a full stop would be taken for a number of a list.
+  const text = source.toString().replaceAll(/\d(?=\.\s+\p{Lu})/gu, 'n');
+  return split(text)
     .filter(({ type }) => type === 'Sentence')
     .map(({ range: [from], raw }) => ({
       at: source.originalIndexFromIndex(from) ?? 0,
