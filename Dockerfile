@@ -1,5 +1,5 @@
 # One image for the three processes; the command says which: api, worker or gateway (or serve, for all of them, with a REDIS_URL).
-# Builds with BuildKit and without. docs/operations.md "Containers" says how to run it, and how its parts are renewed.
+# Builds with BuildKit and without. docs/operations/deploying.md "Containers" says how to run it, and how its parts are renewed.
 FROM node:24-trixie-slim AS node
 
 FROM node AS packages

@@ -167,7 +167,7 @@ async function delivered(client: SoundpostClient, jobId: string): Promise<string
       return voiceMessage.messageStatus ?? 'PENDING';
     }
     if (voiceMessage?.status === 'failed' || voiceMessage?.status === 'unknown') {
-      throw new Error(`the voice message was not sent: ${voiceMessage.error?.message ?? 'nobody knows why'}`);
+      throw new Error(`the voice message was not sent: ${voiceMessage.error?.message ?? 'no reason given'}`);
     }
     await delay(POLL_MS);
   }

@@ -5,6 +5,7 @@ import { defineConfig } from 'vitepress';
 import { LinkedFiles, withLinks } from './links.ts';
 import { nav, sidebar } from './navigation.ts';
 import { notPages, placeOf } from './pages.ts';
+import { search } from './search.ts';
 import { slug } from './slug.ts';
 
 const files = new LinkedFiles();
@@ -12,7 +13,7 @@ const files = new LinkedFiles();
 export default defineConfig({
   title: 'Soundpost',
   description:
-    'Takes the audio out of a video, tells your webhook, and posts it into a chat as a voice message',
+    'Extracts the audio from a video, calls your webhook, and sends it to a chat as a voice message',
   lang: 'en',
   // Works in any folder of any server.
   base: './',
@@ -35,7 +36,7 @@ export default defineConfig({
     nav: nav(),
     sidebar: sidebar(),
     outline: [2, 3],
-    search: { provider: 'local' },
+    search,
     externalLinkIcon: true,
   },
   async buildEnd({ outDir }) {

@@ -1,6 +1,7 @@
 /** The order of the pages, by what a reader comes for: to learn, to do one thing, to look something up, to understand (Diátaxis). */
 import type { DefaultTheme } from 'vitepress';
 import { placeOf, sitePages, titleOf } from './pages.ts';
+import { isDesign } from './search.ts';
 
 interface Section {
   readonly title: string;
@@ -28,6 +29,7 @@ const sections: readonly Section[] = [
       'docs/how-to/n8n-make-zapier.md',
       'docs/how-to/podcasts.md',
       'docs/how-to/voice-messages-xmpp.md',
+      'docs/how-to/whatsapp.md',
       'docs/telegram.md',
       'docs/how-to/other-gateway.md',
       'docs/how-to/transcripts.md',
@@ -38,9 +40,22 @@ const sections: readonly Section[] = [
       'docs/how-to/upgrade.md',
       'docs/how-to/migrate.md',
       'docs/how-to/command-line.md',
+      'docs/how-to/monitoring.md',
+      'docs/how-to/retention.md',
       'docs/how-to/backup.md',
       'docs/how-to/disasters.md',
-      'docs/operations.md',
+      'docs/how-to/troubleshooting.md',
+    ],
+  },
+  {
+    title: 'Operations',
+    pages: [
+      'docs/operations/deploying.md',
+      'docs/operations/redis.md',
+      'docs/operations/storage.md',
+      'docs/operations/security.md',
+      'docs/operations/keys.md',
+      'docs/operations/monitoring.md',
     ],
   },
   {
@@ -73,16 +88,10 @@ const sections: readonly Section[] = [
   },
   {
     title: 'Explanation',
-    pages: [
-      'docs/architecture.md',
-      'docs/failure.md',
-      'docs/performance.md',
-      'SECURITY.md',
-      'docs/licences.md',
-    ],
+    pages: ['docs/failure.md', 'docs/performance.md', 'SECURITY.md', 'docs/licences.md'],
   },
   { title: 'Examples', pages: sitePages().filter((page) => page.startsWith('examples/')) },
-  { title: 'Decisions', pages: sitePages().filter((page) => page.startsWith('docs/decisions/')) },
+  { title: 'Design', pages: sitePages().filter(isDesign) },
   { title: 'The project', pages: ['CHANGELOG.md', 'CONTRIBUTING.md'] },
 ];
 
@@ -106,7 +115,7 @@ export function sidebar(): DefaultTheme.SidebarItem[] {
   }
   return sections.map(({ title, pages, more = [] }) => ({
     text: title,
-    collapsed: title === 'Decisions' || title === 'Examples',
+    collapsed: title === 'Design' || title === 'Examples',
     items: [
       ...pages.map((page) => ({ text: shortTitles[page] ?? titleOf(page), link: `/${placeOf(page)}` })),
       ...more.map(({ text, link }) => ({ text, link: `/${link}`, target: '_self' })),
@@ -117,6 +126,6 @@ export function sidebar(): DefaultTheme.SidebarItem[] {
 /** The sections that a reader chooses among, each by its first page. */
 export function nav(): DefaultTheme.NavItem[] {
   return sections
-    .filter(({ title }) => ['Tutorial', 'How-to', 'Reference', 'Explanation'].includes(title))
+    .filter(({ title }) => ['Tutorial', 'How-to', 'Operations', 'Reference', 'Explanation'].includes(title))
     .map(({ title, pages: [first = home] }) => ({ text: title, link: `/${placeOf(first)}` }));
 }

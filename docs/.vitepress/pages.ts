@@ -12,9 +12,9 @@ export const notPages = [
 ];
 
 /** All pages of the site, sorted. */
-export function sitePages(): string[] {
+export function sitePages(folder = projectFolder): string[] {
   return globSync(['*.md', 'docs/**/*.md', 'examples/**/*.md', 'packages/*/README.md'], {
-    cwd: projectFolder,
+    cwd: folder,
     exclude: (name) => name === 'node_modules',
   }).sort();
 }

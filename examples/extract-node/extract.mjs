@@ -1,5 +1,5 @@
 /**
- * Takes the audio out of a file or URL with Soundpost's client:
+ * Extracts the audio from a file or URL with Soundpost's client:
  *
  *   API=http://127.0.0.1:8080 KEY=sp_… node extract.mjs <file or URL> [format, default mp3]
  */
@@ -27,7 +27,7 @@ try {
   if (!(error instanceof SoundpostError)) {
     throw error;
   }
-  // The code is made for programs; docs/reference/errors.md says what to do about each.
+  // docs/reference/errors.md says what to do about each code.
   process.stderr.write(`${error.code}: ${error.message}\n`);
   process.exitCode = 1;
 }

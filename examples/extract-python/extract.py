@@ -1,8 +1,8 @@
-"""Takes the audio out of a file or URL, with Python's standard library alone:
+"""Extracts the audio from a file or URL, with Python's standard library only:
 
-    API=http://127.0.0.1:8080 KEY=sp_… python3 extract.py <file or URL> [format, default mp3] [port to be told at]
+    API=http://127.0.0.1:8080 KEY=sp_… python3 extract.py <file or URL> [format, default mp3] [port for a webhook]
 
-With a port it also waits for the webhook of the job, and checks who sent it.
+With a port, it also waits for the job's webhook and verifies it.
 """
 import base64
 import hashlib
@@ -34,14 +34,14 @@ def data(answer) -> dict:
 
 
 def upload(path: Path) -> str:
-    # The file goes up as it is, without being read into memory.
+    # Streams the file instead of reading it into memory.
     with path.open("rb") as video:
         return data(call(
             "/v1/uploads", video,
             **{
                 "Content-Type": "application/octet-stream",
                 "Content-Length": str(path.stat().st_size),
-                # A header is ASCII; the name need not be (RFC 6266).
+                # Headers are ASCII, file names may not be (RFC 6266).
                 "Content-Disposition": f"attachment; filename*=UTF-8''{quote(path.name, safe='')}",
             },
         ))["file"]
@@ -55,7 +55,7 @@ def submit(source: str, audio_format: str, webhook=None) -> str:
         "output": {"format": audio_format},
         "options": {"webhook": webhook} if webhook else {},
     }
-    # With the key of a request that got no answer, the same request can be sent again and makes no second job.
+    # If a request got no answer, retry it with the same key: it creates no second job.
     headers = {"Content-Type": "application/json", "Idempotency-Key": str(uuid.uuid4())}
     return data(call("/v1/extract", json.dumps(request).encode(), **headers))["jobId"]
 
@@ -86,7 +86,7 @@ def is_signed(headers, body: bytes, secret: str) -> bool:
     key = base64.b64decode(secret.removeprefix("whsec_"))
     content = f"{message_id}.{timestamp}.".encode() + body
     expected = base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
-    # Two signatures for a day after the secret was rotated: one of them has to fit.
+    # For a day after a rotation there are two signatures: one must match.
     given = [part[3:] for part in headers.get("webhook-signature", "").split() if part.startswith("v1,")]
     return any(hmac.compare_digest(expected, signature) for signature in given)
 
@@ -121,7 +121,7 @@ def main(source: str, audio_format="mp3", port=None) -> None:
     while server and not Receiver.event:
         server.handle_request()
     if server:
-        print(f"told of it: {Receiver.event['event']}")
+        print(f"webhook received: {Receiver.event['event']}")
 
 
 if __name__ == "__main__":

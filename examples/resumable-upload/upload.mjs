@@ -1,9 +1,9 @@
 /**
- * Uploads a file so that a connection that breaks costs only what was under way, and makes a job of it:
+ * Uploads a file in pieces that survive a lost connection, and submits a job for it:
  *
  *   API=http://127.0.0.1:8080 KEY=sp_… node upload.mjs <file>
  *
- * Interrupted, run it again: it goes on where it was. In a browser give tus the File instead of the stream.
+ * If it is interrupted, run it again to resume. In a browser, pass the File instead of the stream.
  */
 import { createReadStream, statSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -20,7 +20,7 @@ const url = await new Promise((resolve, reject) => {
     metadata: { filename: basename(file) },
     uploadSize: statSync(file).size,
     chunkSize: 8 * 1024 * 1024,
-    // Where an upload was, for the next run. Browsers keep it by themselves.
+    // Remembers the upload for the next run. Browsers do this by themselves.
     urlStorage: new FileUrlStorage('uploads.json'),
     removeFingerprintOnSuccess: true,
     retryDelays: [0, 1000, 3000, 10_000],

@@ -1,9 +1,9 @@
 /**
- * A bot in a chat: whoever writes a link to a video to it gets the sound as a voice message.
+ * A chat bot: send it a link to a video and it answers with the audio as a voice message.
  *
  *   API=… KEY=… GATEWAY=… GATEWAY_API_KEY=… node bot.mjs [instance, default main] [port, default 9001]
  *
- * It listens to the instance by the gateway's webhook, and lets the service fetch, convert and answer.
+ * The gateway's webhook brings messages; the service downloads, converts and answers.
  */
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -13,7 +13,7 @@ const { API = '', KEY = '', GATEWAY = '', GATEWAY_API_KEY = '' } = process.env;
 const [instance = 'main', port = '9001'] = process.argv.slice(2);
 const soundpost = createClient({ baseUrl: API, apiKey: KEY });
 
-/** Asks to be told of messages; answers the secret that tells them from forgeries. */
+/** Registers the webhook for messages. @returns its signing secret */
 async function listen() {
   const answer = await fetch(`${GATEWAY}/webhook/set/${instance}`, {
     method: 'POST',
@@ -39,7 +39,7 @@ async function answerMessage(id, { key, message }) {
         output: { format: 'voice' },
         options: { voiceMessage: { instance, number: key.remoteJid, quoted: { key: { id: key.id } } } },
       },
-      // The same webhook may come twice; one message gets one answer.
+      // A webhook can arrive twice; each message gets one answer.
       { idempotencyKey: id },
     );
     const { outputFile } = await soundpost.waitFor(jobId);
@@ -52,7 +52,7 @@ async function answerMessage(id, { key, message }) {
 const server = createServer(async (request, response) => {
   try {
     const { data } = await verifyWebhook(request.headers, await text(request), secret);
-    // First the answer, then the work: who waits for it is the gateway.
+    // Respond first, then work: the gateway is waiting.
     response.writeHead(204).end();
     await answerMessage(request.headers['webhook-id'], data);
   } catch {
@@ -60,4 +60,6 @@ const server = createServer(async (request, response) => {
   }
 });
 const secret = await listen();
-server.listen(Number(port), '127.0.0.1', () => process.stdout.write(`${instance} listens\n`));
+server.listen(Number(port), '127.0.0.1', () =>
+  process.stdout.write(`listening for messages to ${instance}\n`),
+);

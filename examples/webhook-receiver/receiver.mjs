@@ -1,5 +1,5 @@
 /**
- * Receives Soundpost's webhooks and checks who sent them:
+ * Receives and verifies Soundpost's webhooks:
  *
  *   SECRET=whsec_… node examples/webhook-receiver/receiver.mjs [port, default 9001]
  */
@@ -10,7 +10,7 @@ import { Webhook } from 'standardwebhooks';
 const webhook = new Webhook(process.env.SECRET ?? '');
 
 const server = createServer(async (request, response) => {
-  // The signature is over the bytes as they came: parse only what verify() has accepted.
+  // The signature covers the raw bytes: parse only what verify() accepts.
   const body = await text(request);
   try {
     webhook.verify(body, request.headers);

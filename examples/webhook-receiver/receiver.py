@@ -22,7 +22,7 @@ def is_signed(headers, body: bytes) -> bool:
         return False
     content = f"{message_id}.{timestamp}.".encode() + body
     expected = base64.b64encode(hmac.new(KEY, content, hashlib.sha256).digest()).decode()
-    # Two signatures for a day after the secret was rotated: one of them has to fit.
+    # For a day after a rotation there are two signatures: one must match.
     given = [part[3:] for part in headers.get("webhook-signature", "").split() if part.startswith("v1,")]
     return any(hmac.compare_digest(expected, signature) for signature in given)
 

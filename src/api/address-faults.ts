@@ -151,7 +151,7 @@ export async function webhookFaults(
   webhook: string | undefined,
   path: string,
 ): Promise<Fault[]> {
-  // Also for an empty string, which is no address.
+  // Also for an empty string, which is not an address.
   const refusal = webhook === undefined ? undefined : await refusalOf(services, webhook, 'webhook');
   return refusal ? [{ code: 'INVALID_WEBHOOK', path, message: refusal }] : [];
 }

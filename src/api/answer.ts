@@ -94,7 +94,7 @@ const UNKEYED: AnswerTurn = { seed: undefined, keep: () => undefined };
 
 /**
  * Does the work once for each key and request, and answers.
- * @param fingerprint what a repetition must match: the body, and a resource's path
+ * @param fingerprint what a retry must match: the body, and a resource's path
  * @param answerInstead gets the answer that is kept; returns whether it has sent another one
  * Throws INVALID_REQUEST, IDEMPOTENCY_MISMATCH, IDEMPOTENCY_IN_PROGRESS, or what the work throws.
  */

@@ -1,7 +1,7 @@
 /**
- * The cookie of the console's session, and what must come with it (decisions A6). Cookies ignore
- * ports, so the browser also sends it for a page of the gateway, and for a link from there: the
- * header, which only a script can send, and to its own origin alone, shows whose request it is.
+ * The cookie of the console's session, and the header that must come with it (decisions A6).
+ * Cookies ignore ports, so the browser also sends the cookie from the gateway's pages and for links
+ * in them. Only a script of our own origin can send the header.
  */
 import type { CookieOptions, Request } from 'express';
 import { ServiceError } from 'soundpost-contract/errors';

@@ -1,6 +1,6 @@
 /**
- * Limits requests of a key that are held open, event streams among them (decisions A4 and A6), and
- * shares reads of a job among them.
+ * Limits a key's open requests, including event streams (decisions A4 and A6). All requests that
+ * follow a job share one read of it.
  */
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';

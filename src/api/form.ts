@@ -86,8 +86,7 @@ export function fileErrors(maxBytes: number): Parameters<typeof bodyStream>[1] {
 }
 
 function partsInWords(textParts: readonly string[]): string {
-  const file = 'file (with a filename)';
   return textParts.length === 0
-    ? `one part, ${file}`
-    : `the parts ${[file, ...textParts.map((name) => `${name} (text)`)].join(' and ')}, each once`;
+    ? 'one part, file'
+    : `the parts ${['file', ...textParts.map((name) => `${name} (text)`)].join(' and ')}, each once`;
 }

@@ -96,7 +96,7 @@ export async function beginWithinBudget(
 
 /**
  * Discards an unused upload after a failure. If Redis or the storage has failed, the answer does
- * not wait for them again; the janitor removes what is left.
+ * not wait for them again; the janitor removes the rest.
  */
 export async function discardAfter(error: unknown, services: ApiServices, file: string): Promise<void> {
   const discarded = discardUpload(services, file).catch(() => undefined);

@@ -73,7 +73,7 @@ function unlessOld(services: ApiServices, record: JobRecord | undefined): JobRec
   return record && isTooOld(services, record) ? undefined : record;
 }
 
-/** Whether an ended job is shown no more. */
+/** Whether an ended job is too old to show. */
 export function isTooOld({ settings }: ApiServices, { finishedAtMs }: JobRecord): boolean {
   return finishedAtMs !== null && finishedAtMs < redisNow() - settings.jobTtlSeconds * 1000;
 }

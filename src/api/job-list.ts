@@ -53,7 +53,7 @@ export async function listJobs(
   let looked = 0;
   let next: ListPosition | undefined;
   for await (const { position, record } of recordsOf(services, tenant, listed, choices, last)) {
-    // Except in a search, the next page begins with a job: one without record is no reason for it.
+    // Except in a search, the next page begins with a job: a missing record does not start one.
     const isFull = found.length === limit && (record !== undefined || q !== undefined);
     if (isFull || (q !== undefined && looked === SEARCH_AMONG)) {
       next = last;
@@ -118,7 +118,7 @@ async function readJobs(
   return found;
 }
 
-/** Undefined where it is not to be shown. One that is in the index of another state is moved. */
+/** Undefined for a job to leave out. A job in the index of another state is moved. */
 async function asListed(
   services: ApiServices,
   tenant: string,

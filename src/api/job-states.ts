@@ -1,7 +1,7 @@
 /** A job's states as they change: for its event stream, and for requests that wait for its end. */
 import type { JobChanges } from '../jobs/job-changes.ts';
 
-/** A change whose message was lost shows at the next look. */
+/** A change whose message was lost shows at the next check. */
 const LOOK_MS = 5000;
 
 /**

@@ -13,7 +13,7 @@ interface OwnRate {
 
 export class LimitReached extends ServiceError {
   readonly limit: KeyLimit;
-  /** For the answer's RateLimit fields, where these do not tell of this limit already. */
+  /** For the answer's RateLimit fields, unless they already report this limit. */
   readonly rate: OwnRate | undefined;
 
   constructor(limit: KeyLimit, message: string, retryAfterSeconds: number, rate?: OwnRate) {

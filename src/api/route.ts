@@ -109,7 +109,7 @@ export type Access =
     }
   | { readonly by: 'signature'; readonly scope: Scope; readonly rate: 'read' };
 
-/** What OpenAPI says about a route. `errors`: beside those of every route with a key. */
+/** What OpenAPI says about a route. Every route with a key has more errors than `errors`. */
 interface RouteDocs extends Omit<OperationDocs<ErrorCode>, 'answers'> {
   readonly tag:
     | 'Jobs'

@@ -74,7 +74,7 @@ export async function submitJobs(
     if (source === undefined || 'message' in source) {
       throw new Error('a faulty source was not refused');
     }
-    // What else is retried with it may differ in a repetition.
+    // The other jobs of the request may differ in a retry.
     const jobId =
       retryOf === null ? idFor('job', seed, index) : idFor('job', seed && `${seed}:${retryOf}`, 0);
     return {

@@ -35,8 +35,8 @@ const Accepted = z.object({ data: AcceptedJob });
 
 /**
  * Like {@link answerOnce}, for the submission of one job. With `Prefer: wait` it answers 200 with
- * the job that has ended or with its only file, after the time the 202. Only the 202 is kept for an
- * Idempotency-Key, so that a repetition waits again.
+ * the ended job or its only file, and 202 if the time is up first. Only the 202 is kept for an
+ * Idempotency-Key, so a retry waits again.
  * @param onWait called before a wait, when the job is accepted
  * @throws LimitReached, with nothing submitted, when 50 requests of the key wait already
  */

@@ -49,7 +49,7 @@ export async function listDeliveries(
 async function recentJobs(client: SoundpostClient, limit: string, signal: AbortSignal): Promise<string[]> {
   const wanted = Number(limit);
   if (!Number.isInteger(wanted) || wanted < 1 || wanted > 100) {
-    throw new UsageError(`--limit: "${limit}" is no number of jobs to look at; write 1 to 100`);
+    throw new UsageError(`--limit: "${limit}" is not a number of jobs; use 1 to 100`);
   }
   const { jobs } = await client.jobs({ limit: wanted, signal });
   return jobs.filter(hasDeliveries).map((job) => job.jobId);
@@ -93,7 +93,7 @@ export async function replayDelivery(deliveryId: string, choices: ReplayChoices)
     deliveries.map((delivery) => ({ jobId, ...delivery })),
     deliveryId,
   );
-  return choices.json ? JSON.stringify(replayed) : `${deliveryId} is being sent again`;
+  return choices.json ? JSON.stringify(replayed) : `resending ${deliveryId}`;
 }
 
 interface ResendChoices extends OnServer {
@@ -104,21 +104,19 @@ interface ResendChoices extends OnServer {
 export async function resendDeliveries(choices: ResendChoices): Promise<string> {
   const since = new Date(choices.since);
   if (Number.isNaN(since.getTime())) {
-    throw new UsageError(`--since: "${choices.since}" is no time; write it as 2026-11-23T14:00Z`);
+    throw new UsageError(`--since: "${choices.since}" is not a time; write it as 2026-11-23T14:00Z`);
   }
   const { client } = anyServer(choices);
   const answer = await client.resendDeliveries(since.toISOString());
   if (choices.json) return JSON.stringify(answer);
-  return answer.resent === 1
-    ? '1 delivery is being sent again'
-    : `${answer.resent} deliveries are being sent again`;
+  return answer.resent === 1 ? 'resending 1 delivery' : `resending ${answer.resent} deliveries`;
 }
 
 function jobOf(deliveryId: string): string {
   const [jobId] = JOB_OF_DELIVERY.exec(deliveryId) ?? [];
   if (jobId === undefined) {
     throw new UsageError(
-      `"${deliveryId}" is no id of a delivery, such as job_0123456789abcdef-webhook; "soundpost deliveries list" shows them`,
+      `"${deliveryId}" is not a delivery id, such as job_0123456789abcdef-webhook; list them with "soundpost deliveries list"`,
     );
   }
   return jobId;
@@ -128,7 +126,7 @@ function find(deliveries: readonly OfJob[], deliveryId: string): OfJob {
   const found = deliveries.find((delivery) => delivery.deliveryId === deliveryId);
   if (found === undefined) {
     throw new UsageError(
-      `there is no delivery ${deliveryId}; "soundpost deliveries list ${jobOf(deliveryId)}" shows those that there are`,
+      `no such delivery: ${deliveryId}; list them with "soundpost deliveries list ${jobOf(deliveryId)}"`,
     );
   }
   return found;
@@ -146,7 +144,7 @@ function described(delivery: OfJob, { json }: OnServer): string {
     ['next attempt', delivery.nextAttemptAt],
   ]);
   const rows = attempts.map((attempt) => [attempt.at, answerOf(attempt), `${attempt.latencyMs} ms`]);
-  return attempts.length === 0 ? head : `${head}\n\n${table(['ATTEMPT AT', 'ANSWER', 'AFTER'], rows)}`;
+  return attempts.length === 0 ? head : `${head}\n\n${table(['ATTEMPTED AT', 'ANSWER', 'DURATION'], rows)}`;
 }
 
 function lastAnswer(attempts: Delivery['attempts']): string {

@@ -18,7 +18,7 @@ import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { openStorage, readRedisAddress } from '../process/backing-services.ts';
 import { type Config, configuredCount, readConfig, searchPath } from '../process/config.ts';
 import { lookAtRootSecret, secretKeyPath } from '../process/secrets.ts';
-import { configuredTools } from '../process/tools.ts';
+import { type ConfiguredTools, configuredTools } from '../process/tools.ts';
 import {
   asJson,
   asText,
@@ -71,7 +71,7 @@ export async function doctor(
   try {
     const rows = await runChecks(
       [
-        ...ofMachine(config, system),
+        ...ofMachine(config, await configuredTools(config), system),
         ...ofRedis({ config, system, redis, address, isEmbedded, damage }),
         ...ofOthers(config),
         { name: 'Configuration', run: async () => checkConfiguration(faults, configuredCount()) },
@@ -86,10 +86,9 @@ export async function doctor(
   }
 }
 
-function ofMachine(config: Config, system: System): Check[] {
-  const found = configuredTools(config);
+function ofMachine(config: Config, found: ConfiguredTools, system: System): Check[] {
   // bin/soundpost.js has already rejected what cannot run this.
-  const runs = import.meta.url.endsWith('.ts') ? 'TypeScript as it is' : 'compiled code';
+  const runs = import.meta.url.endsWith('.ts') ? 'TypeScript directly' : 'compiled code';
   const kernel = (setting: string): Promise<string | undefined> =>
     readFile(`/proc/sys/${setting}`, 'utf8').then(
       (text) => text.trim(),
@@ -206,11 +205,11 @@ async function checkSecret(config: Config, redis: Redis, isEmbedded: boolean): P
   const state = await patiently(() => lookAtRootSecret(config, redis));
   switch (state.kind) {
     case 'same':
-      return [ok(`${state.origin} is the one that the data in Redis was made with`)];
+      return [ok(`${state.origin} matches the data in Redis`)];
     case 'new':
-      return [ok(`${state.origin} is there; Redis knows of none yet`)];
+      return [ok(`${state.origin} is set; Redis has no data yet`)];
     case 'none':
-      return [ok(`one will be made at the first start, in ${secretKeyPath(config)}`)];
+      return [ok(`the first start creates one in ${secretKeyPath(config)}`)];
     case 'refused':
       return [{ verdict: 'fault', found: state.problem, remedy: state.remedy }];
   }
@@ -240,7 +239,7 @@ function ofOthers(config: Config): Check[] {
 /** @param count how many variables are set */
 function checkConfiguration(faults: readonly ConfigFault[], count: number): Finding[] {
   if (faults.length === 0) {
-    return [ok(count === 0 ? 'nothing is set: the defaults hold' : `${count} variables are set, and sound`)];
+    return [ok(count === 0 ? 'nothing is set: the defaults apply' : `${count} variables are set and valid`)];
   }
   return faults.map(({ variable, rule }) => ({
     verdict: 'fault',

@@ -85,10 +85,10 @@ function remedyHere(code: string, told: string): string {
 /** What the command line says instead. */
 const REMEDIES: Readonly<Record<string, string>> = {
   UNAUTHORIZED:
-    'Give a valid key in SOUNDPOST_API_KEY; "soundpost keys create --name me" on the machine of the service makes one.',
-  NETWORK_ERROR: 'Is the service running there? --server or SOUNDPOST_SERVER says where it is.',
+    'Set SOUNDPOST_API_KEY to a valid key. To create one, run "soundpost keys create --name me" on the service\'s machine.',
+  NETWORK_ERROR: 'Check that the service is running and that --server or SOUNDPOST_SERVER has its URL.',
   UNEXPECTED_ANSWER:
-    'Is --server the address of the API? "soundpost serve" prints it, such as http://127.0.0.1:8080.',
+    'Check that --server is the URL of the API, such as http://127.0.0.1:8080. "soundpost serve" prints it.',
   NOT_FOUND: '',
   JOB_CANCELLED: '',
 };

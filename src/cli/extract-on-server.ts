@@ -86,7 +86,9 @@ async function followed(
       progress.note(`cancelling ${jobId}`);
       await client.cancel(jobId).catch((failure: unknown) => {
         const why = failure instanceof Error ? failure.message : String(failure);
-        progress.note(`${jobId} may go on: ${why}; "soundpost jobs cancel ${jobId}" tries again`);
+        progress.note(
+          `${jobId} may still be running: ${why}; cancel it with "soundpost jobs cancel ${jobId}"`,
+        );
       });
     }
     throw error;
@@ -114,7 +116,7 @@ async function requireNoFailedPut({ client }: Server, jobId: string, signal: Abo
     const why = attempts.at(-1)?.error;
     if (kind !== 'destination' || nextAttemptAt === null || !why) continue;
     throw new Error(
-      `the file is not at its destination yet: ${why}; the service tries on, and "soundpost deliveries list ${jobId}" shows how that goes`,
+      `the file is not at its destination yet: ${why}; the service keeps retrying, see "soundpost deliveries list ${jobId}"`,
     );
   }
 }
@@ -139,7 +141,7 @@ async function* checked(
   sha256: string,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
-  const remedy = `"soundpost jobs download ${jobId}" fetches it again`;
+  const remedy = `download it again with "soundpost jobs download ${jobId}"`;
   const hash = createHash('sha256');
   try {
     for await (const chunk of body) {
@@ -148,10 +150,10 @@ async function* checked(
     }
   } catch (cause) {
     signal.throwIfAborted();
-    throw new Error(`the audio is made, but its download broke off; ${remedy}`, { cause });
+    throw new Error(`the audio is ready, but its download was interrupted; ${remedy}`, { cause });
   }
   if (hash.digest('hex') !== sha256) {
-    throw new Error(`the audio is made, but what arrived of it is something else; ${remedy}`);
+    throw new Error(`the audio is ready, but its download is damaged; ${remedy}`);
   }
 }
 
@@ -216,10 +218,10 @@ function asSoundpostError(error: Error): Error {
   if (refusal !== undefined) return new SoundpostError(refusal, { httpStatus });
   const body =
     response === null
-      ? { code: 'NETWORK_ERROR' as const, message: 'the connection broke during the upload, again and again' }
+      ? { code: 'NETWORK_ERROR' as const, message: 'the connection was lost repeatedly during the upload' }
       : {
           code: 'UNEXPECTED_ANSWER' as const,
-          message: `the upload was answered ${httpStatus} without an envelope`,
+          message: `the upload failed with HTTP ${httpStatus} and no error details`,
         };
   return new SoundpostError(body, { httpStatus, cause: error.causingError });
 }

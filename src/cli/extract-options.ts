@@ -80,7 +80,7 @@ export function extractRequest(choices: ExtractChoices): ExtractRequest {
     preserveMetadata: choices.metadata ? undefined : false,
   });
   if (choices.language !== undefined && choices.transcript === undefined) {
-    throw new UsageError('--language: belongs to a transcript; add --transcript FILE');
+    throw new UsageError('--language: only for a transcript; add --transcript FILE');
   }
   if (choices.format === 'probe') demandNoFile(choices);
   const asked = askedOutputs(first, [
@@ -98,7 +98,7 @@ export function extractRequest(choices: ExtractChoices): ExtractRequest {
     }),
   );
   if (choices.send === undefined && choices.delay !== undefined) {
-    throw new UsageError('--delay: belongs to a voice message; add --send INSTANCE:NUMBER');
+    throw new UsageError('--delay: only for a voice message; add --send INSTANCE:NUMBER');
   }
   const faults = [...asked.faults, ...(options.error?.issues ?? []).map(faultOf)];
   if (!options.success || faults.length > 0) throw new UsageError(faults.join('\n  '));
@@ -114,7 +114,7 @@ function demandNoFile({ output, send, destination }: ExtractChoices): void {
     '--destination': destination,
   })) {
     if (value !== undefined) {
-      throw new UsageError(`${option}: a probe makes no file; what it finds is printed, with --json as JSON`);
+      throw new UsageError(`${option}: a probe makes no file; it prints what it finds, with --json as JSON`);
     }
   }
 }
@@ -174,7 +174,7 @@ function voiceMessage(send: string, delay: string | undefined): VoiceMessageRequ
   const [, instance, recipient] = /^([^:]+):(.+)$/s.exec(send) ?? [];
   if (instance === undefined || recipient === undefined) {
     throw new UsageError(
-      `--send: "${send}" is not of the form INSTANCE:NUMBER, such as support:+12025550123 (the number with its country code, or a JID)`,
+      `--send: "${send}" is not INSTANCE:NUMBER, such as support:+12025550123 (a number with its country code, or a JID)`,
     );
   }
   const parsed = VoiceMessageRequest.safeParse(
@@ -216,7 +216,7 @@ function number(option: string, text: string | undefined, form: string): number 
   if (text === undefined) return undefined;
   const value = Number(text);
   if (text.trim() === '' || !Number.isFinite(value)) {
-    throw new UsageError(`${option}: "${text}" is no number; it takes ${form}`);
+    throw new UsageError(`${option}: "${text}" is not a number; use ${form}`);
   }
   return value;
 }
@@ -229,9 +229,7 @@ function indexOr(text: string | undefined): string | number | undefined {
 function seconds(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (!/^(\d+:){0,2}\d+(\.\d+)?$/.test(text)) {
-    throw new UsageError(
-      `${option}: "${text}" is no time; write seconds or hours, minutes and seconds: 70, 70.5, 1:10, 0:01:10`,
-    );
+    throw new UsageError(`${option}: "${text}" is not a time; write 70, 70.5, 1:10 or 0:01:10`);
   }
   return text.split(':').reduce((sum, part) => sum * 60 + Number(part), 0);
 }
@@ -250,12 +248,12 @@ function alsoOutput(text: string): Record<string, unknown> {
   const [first = '', ...others] = text.split(',');
   const [name, format] = pairOf(first, text);
   if (format === 'transcript') {
-    throw new UsageError('--also: a transcript has an option of its own, such as --transcript talk.vtt');
+    throw new UsageError('--also: for a transcript use --transcript talk.vtt');
   }
   const fields = others.map((other): [string, unknown] => {
     const [field, value] = pairOf(other, text);
     if (field === 'name' || field === 'format') {
-      throw new UsageError(`--also: "${text}" says ${field} twice; ${FORM}`);
+      throw new UsageError(`--also: "${text}" sets ${field} twice; ${FORM}`);
     }
     return [field, readValue(value)];
   });
@@ -265,7 +263,7 @@ function alsoOutput(text: string): Record<string, unknown> {
 function pairOf(part: string, text: string): [string, string] {
   const [, left, right] = /^([^=]+)=(.+)$/s.exec(part) ?? [];
   if (left === undefined || right === undefined) {
-    throw new UsageError(`--also: "${text}" is not of the form ${FORM}`);
+    throw new UsageError(`--also: "${text}" is not ${FORM}`);
   }
   return [left, right];
 }

@@ -92,10 +92,10 @@ async function extractLocally(
 ): Promise<ExtractAnswer | ProbeAnswer> {
   const { voiceMessage } = request.options;
   if (request.destination !== undefined) {
-    throw new UsageError('--destination: only a service puts files elsewhere; name one by --server');
+    throw new UsageError('--destination: only a service uploads files; add --server');
   }
   if (request.options.webhook !== undefined) {
-    throw new UsageError('--webhook: only a service calls webhooks; name one by --server');
+    throw new UsageError('--webhook: only a service sends webhooks; add --server');
   }
   if (words !== undefined) demandTranscriber(config);
   const { gatewayOf, sendToGateway } = await import('./send-to-gateway.ts');
@@ -104,7 +104,9 @@ async function extractLocally(
   const local = await openLocalExtraction(config);
   try {
     if (!local.isConfined) {
-      progress.note('ffmpeg is not confined on this machine: install bubblewrap to read files of strangers');
+      progress.note(
+        'ffmpeg runs without a sandbox on this machine: install bubblewrap before you read files you do not trust',
+      );
     }
     const input = await localInput(source, local.folder, config.MAX_INPUT_BYTES, signal, progress);
     const { outputPaths, voicePath, recordings, ...result } = await local.run(
@@ -181,7 +183,7 @@ async function extractByServer(
   const { jobId, inputFile } = completed;
   // It may exist already, but is awaited below.
   const outputFiles = completed.outputFiles.filter((file) => !isTranscript(file));
-  if (inputFile === null) throw new Error('the service says nothing of the video');
+  if (inputFile === null) throw new Error('the service returned no information about the video');
   if (isProbe(request)) return { jobId, inputFile, warnings: completed.warnings };
   progress.show({ step: 'saving' });
   const places = await deliverAll(targets, outputFiles, signal, (file) =>
@@ -195,17 +197,17 @@ async function extractByServer(
   if (!isSent && request.destination === undefined) return answer;
   progress.show({ step: 'sending' });
   const { voiceMessage, destination, outputFiles: put } = await awaitHandedOn(server, jobId, signal);
-  const but = file === null ? '' : `${file} is there, but `;
+  const but = file === null ? '' : `${file} is written, but `;
   if (isSent && voiceMessage?.status !== 'sent') {
-    const why = voiceMessage?.error?.message ?? voiceMessage?.status ?? 'nobody knows why';
+    const why = voiceMessage?.error?.message ?? voiceMessage?.status ?? 'no reason given';
     throw new Error(`${but}the voice message was not sent: ${why}`);
   }
   if (destination?.status === 'failed') {
     const lost = put.find((one) => one.destination?.status === 'failed')?.name;
     const named = put.length > 1 && lost !== undefined ? ` --name ${lost}` : '';
-    const remedy = `"soundpost jobs download ${jobId}${named}" fetches the file`;
+    const remedy = `download it with "soundpost jobs download ${jobId}${named}"`;
     throw new Error(
-      `${but}the file was not put to its destination: ${destination.error?.message}; ${remedy}`,
+      `${but}the file was not uploaded to its destination: ${destination.error?.message}; ${remedy}`,
     );
   }
   return { ...answer, ...(voiceMessage && { voiceMessage }), ...(destination && { destination }) };

@@ -10,7 +10,7 @@ export async function gatewayKey(): Promise<string> {
   const secret = config.SECRET_KEY ?? (await readSecretKey(path));
   if (secret === undefined) {
     throw new ConfigurationError(
-      `the gateway's key is made of SECRET_KEY, which is not set, and ${path} is not there: run this where the gateway runs, with its settings`,
+      `the gateway's key needs SECRET_KEY (not set) or ${path} (not there): run this where the gateway runs, with its settings`,
     );
   }
   return deriveSecrets(secret).gatewayApiKey;

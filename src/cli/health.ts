@@ -33,7 +33,7 @@ const listening = answers.filter(({ answer }) => answer !== 'ECONNREFUSED');
 const isHealthy = listening.length > 0 && listening.every(({ answer }) => answer === 200);
 process.stdout.write(
   listening.length === 0
-    ? 'no server listens\n'
+    ? 'no server is listening\n'
     : `${listening.map(({ name, answer }) => `${name}: ${answer}`).join(', ')}\n`,
 );
 process.exitCode = isHealthy ? 0 : 1;

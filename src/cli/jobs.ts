@@ -60,7 +60,7 @@ async function pages(
 ): Promise<Job[]> {
   const wanted = Number(limit);
   if (!Number.isInteger(wanted) || wanted < 1) {
-    throw new UsageError(`--limit: "${limit}" is no number of jobs; write 1 or more`);
+    throw new UsageError(`--limit: "${limit}" is not a number of jobs; use 1 or more`);
   }
   const jobs: Job[] = [];
   let cursor: string | undefined;
@@ -117,7 +117,7 @@ export async function downloadJob(
 function namedFile({ jobId, outputFile, outputFiles }: Job, name: string | undefined): AnyOutputFile {
   if (outputFile === null) {
     throw new UsageError(
-      `${jobId} is a probe, which makes no file; "soundpost jobs show ${jobId}" says what it found`,
+      `${jobId} is a probe, which makes no file; see what it found with "soundpost jobs show ${jobId}"`,
     );
   }
   const found = name === undefined ? outputFile : outputFiles.find((file) => file.name === name);
@@ -131,7 +131,7 @@ function namedFile({ jobId, outputFile, outputFiles }: Job, name: string | undef
 export async function cancelJob(jobId: string, choices: OnServer): Promise<string> {
   const job = await anyServer(choices).client.cancel(jobId);
   if (choices.json) return JSON.stringify(job);
-  return job.status === 'completed' ? `the files of ${jobId} are erased` : `${jobId} is cancelled`;
+  return job.status === 'completed' ? `deleted the files of ${jobId}` : `cancelled ${jobId}`;
 }
 
 export async function retryJob(jobId: string, choices: OnServer): Promise<string> {
@@ -162,7 +162,9 @@ function described(job: Job, { json }: OnServer): string {
       `${status}${detailsOf(error?.details ?? error?.message)}`,
     ]),
     ...files.flatMap(({ name, destination: place }): [string, string][] =>
-      place ? [[`put of ${name}`, `${place.status}${detailsOf(place.error?.message ?? place.url)}`]] : [],
+      place
+        ? [[`destination of ${name}`, `${place.status}${detailsOf(place.error?.message ?? place.url)}`]]
+        : [],
     ),
     [
       'webhook',

@@ -33,7 +33,7 @@ export async function createKey(choices: KeyChoices, hint: (sentence: string) =>
     return made;
   });
   if (wanted.scopes.includes('voice') && wanted.instances.length === 0) {
-    hint('this key may send voice messages, but as no instance: name them with --instances, or give *');
+    hint('this key can send voice messages, but from no instance: name instances with --instances, or use *');
   }
   return choices.json ? JSON.stringify({ id: claimedId(key), key, ...wanted }) : key;
 }
@@ -45,7 +45,8 @@ export async function listKeys(asJson: boolean): Promise<string> {
   }
   return keys
     .map(({ id, name, revoked, pausedAtMs, isUnreadable, scopes: may }) => {
-      if (isUnreadable) return `${id}  unreadable  its record cannot be read; "keys revoke ${id}" removes it`;
+      if (isUnreadable)
+        return `${id}  unreadable  its record cannot be read; remove it with "keys revoke ${id}"`;
       const state = revoked ? 'revoked' : pausedAtMs === undefined ? may.join(',') : 'paused';
       return `${id}  ${state}  ${name}`;
     })
@@ -54,7 +55,7 @@ export async function listKeys(asJson: boolean): Promise<string> {
 
 export async function revokeKey(id: string): Promise<string> {
   await change(id, 'key revoked', ({ keys }) => keys.revoke(id));
-  return `${id} is revoked`;
+  return `revoked ${id}`;
 }
 
 /** Its jobs wait, and it submits none. Running jobs continue, unless `stop` ends them. */
@@ -66,14 +67,14 @@ export async function pauseKey(id: string, stop = false): Promise<string> {
     if (known && stop) ended = await cancelRunning(stores, id);
     return known;
   });
-  const until = `keys resume ${id} lets it go on`;
-  const jobs = ended === 1 ? '1 running job is' : `${ended} running jobs are`;
-  return stop ? `${id} is paused, and ${jobs} cancelled; ${until}` : `${id} is paused; ${until}`;
+  const until = `resume it with "keys resume ${id}"`;
+  const jobs = ended === 1 ? '1 running job' : `${ended} running jobs`;
+  return stop ? `paused ${id} and cancelled ${jobs}; ${until}` : `paused ${id}; ${until}`;
 }
 
 export async function resumeKey(id: string): Promise<string> {
   await change(id, 'key resumed', ({ keys }) => keys.resume(id));
-  return `${id} goes on, its jobs within ten seconds`;
+  return `resumed ${id}; its jobs start within 10 seconds`;
 }
 
 async function cancelRunning({ redis, config, logger }: KeyStores, tenant: string): Promise<number> {
@@ -107,7 +108,7 @@ async function change(
     if (changed) stores.audit({ event, key: id });
     return changed;
   });
-  if (!known) throw new UsageError(`there is no key ${id}; keys list shows those that there are`);
+  if (!known) throw new UsageError(`no such key: ${id}; see "keys list"`);
 }
 
 export async function rotateKey(id: string): Promise<string> {
@@ -121,7 +122,7 @@ export async function rotateKey(id: string): Promise<string> {
     return made;
   });
   if (key === undefined) {
-    throw new UsageError(`there is no key ${id} that could be rotated; keys list shows those that there are`);
+    throw new UsageError(`no key ${id} to rotate; see "keys list"`);
   }
   return key;
 }
@@ -139,9 +140,9 @@ export async function acceptSecret(): Promise<string> {
   const { before, now } = await withRedis(({ config, logger }, redis) =>
     acceptRootSecret(config, redis, logger),
   );
-  if (before === now) return `nothing to do: SECRET_KEY is the one that Redis knows (fingerprint ${now})`;
+  if (before === now) return `nothing to do: Redis already has this SECRET_KEY (fingerprint ${now})`;
   const instead = before === undefined ? '' : ` instead of ${before}`;
-  return `Redis takes the SECRET_KEY with the fingerprint ${now} from now on${instead}; "keys rotate <id>" gives each key of "keys list" a new secret, and it keeps its jobs`;
+  return `Redis now accepts the SECRET_KEY with fingerprint ${now}${instead}; run "keys rotate <id>" for each key in "keys list": it gets a new secret and keeps its jobs`;
 }
 
 async function withKeys<Result>(work: (stores: KeyStores) => Promise<Result>): Promise<Result> {

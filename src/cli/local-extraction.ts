@@ -139,8 +139,8 @@ function withInput(files: Storage, path: string): Storage {
 async function demandAddress(check: () => Promise<void>): Promise<void> {
   await check().catch((error: unknown) => {
     if (!(error instanceof OutboundRefused)) throw error;
-    throw new ServiceError('INVALID_SOURCE', `the address may not be fetched: ${error.reason}`, {
-      details: 'OUTBOUND_ALLOW=host:port opens one that is not public',
+    throw new ServiceError('INVALID_SOURCE', `the URL is not allowed: ${error.reason}`, {
+      details: 'OUTBOUND_ALLOW=host:port allows an address that is not public',
     });
   });
 }
@@ -149,7 +149,7 @@ async function demandAddress(check: () => Promise<void>): Promise<void> {
 function withReason(error: unknown, folder: string): unknown {
   if (error instanceof ServiceError && error.message === outOfDiskSpace().message) {
     return new Error(
-      `there is not enough room for temporary files in ${dirname(folder)}: let TMPDIR name a folder on another volume, or DISK_RESERVE_BYTES less to stay free`,
+      `not enough disk space for temporary files in ${dirname(folder)}: set TMPDIR to a folder on another volume, or lower DISK_RESERVE_BYTES`,
       { cause: error },
     );
   }

@@ -62,7 +62,7 @@ function watchingThread(patienceMs: number, logger: Logger) {
     execArgv: [],
   });
   // A process without its watchdog is better than none.
-  thread.on('error', (error) => logger.error({ err: error }, 'the watch over the event loop has ended'));
+  thread.on('error', (error) => logger.error({ err: error }, 'the event loop watchdog has stopped'));
   thread.unref();
   return {
     say: () => Atomics.add(count, 0, 1),

@@ -18,7 +18,7 @@ export function createProgram(terminal: Terminal): Command {
       writeErr: (text) => streams.stderr.write(text),
     })
     .description(
-      'Extracts the audio from videos, alone or as a service, and posts it into a chat as a voice message',
+      'Extract the audio from videos, here or with a service, and send it to a chat as a voice message',
     )
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
@@ -29,7 +29,7 @@ export function createProgram(terminal: Terminal): Command {
       'after',
       `
 Exit codes: 0 done, 1 the work failed, 2 wrong usage or configuration, 130 interrupted.
-All of it: docs/reference/command-line.md`,
+Reference: docs/reference/command-line.md`,
     );
   addExtract(program, terminal);
   addJobs(program, terminal);
@@ -45,93 +45,96 @@ All of it: docs/reference/command-line.md`,
 function addExtract(program: Command, { say, streams = process }: Terminal): void {
   program
     .command('extract')
-    .description('take the audio out of a video')
-    .argument('<video>', 'a file, an http(s) address, or - for standard input')
+    .description('extract the audio from a video')
+    .argument('<video>', 'a file, an http(s) URL, or - for standard input')
     .addOption(
       new Option(
         '-f, --format <format>',
-        'what to make; default: by the extension of -o, else mp3. probe makes no file and prints what is in the video',
+        'output format; default: the extension of -o, else mp3. probe prints the audio tracks and writes no file',
       ).choices([...Object.keys(formats), 'probe']),
     )
     .addOption(
-      new Option(
-        '-q, --quality <quality>',
-        'default: high, except that audio which needs no decoding is copied',
-      ).choices([...qualities]),
+      new Option('-q, --quality <quality>', 'default: high; audio that needs no decoding is copied').choices([
+        ...qualities,
+      ]),
     )
     .option(
       '-H, --header <"Name: value">',
-      'send it with an address, to its scheme, host and port alone; 10 at most',
+      "send a header with the download, only to the URL's own scheme, host and port; at most 10",
       (value: string, before: readonly string[] = []) => [...before, value],
     )
-    .option('-b, --bitrate <rate>', 'such as 192k, instead of a quality')
-    .option('--no-copy', 'encode also what could be copied as it is')
-    .option('-n, --normalize', 'bring the loudness to -16 LUFS')
-    .option('--loudness <LUFS>', 'bring it to another one, -36 to -6')
-    .option('-t, --track <track>', 'an index from 0 or a language, such as en; default: the default track')
-    .option('--start <time>', 'where to begin: 10, 10.5, 1:10 or 0:01:10')
-    .option('--end <time>', 'where to end, counted from the beginning of the video')
+    .option('-b, --bitrate <rate>', 'instead of a quality, such as 192k')
+    .option('--no-copy', 're-encode audio that could be copied')
+    .option('-n, --normalize', 'normalize the loudness to -16 LUFS')
+    .option('--loudness <LUFS>', 'normalize to another loudness, -36 to -6')
+    .option('-t, --track <track>', 'index from 0 or language, such as en; default: the default track')
+    .option('--start <time>', 'start at this time: 10, 10.5, 1:10 or 0:01:10')
+    .option('--end <time>', 'end at this time of the video')
     .addOption(
       new Option(
         '--timeline <clock>',
-        'source keeps the seconds of the video, audio closes gaps; default: source, of voice audio',
+        'source keeps the timing of the video, audio removes gaps; default: source, for voice audio',
       ).choices([...timelines]),
     )
-    .option('--trim-silence', 'shorten pauses above 1 s to 0.5 s; implies --timeline audio')
-    .option('--accept-truncated', 'take what is there of a file that was cut off')
-    .option('--channels <count>', '1 or 2; default: as the video, at most 2')
-    .option('--channel <channel>', 'one channel alone, as mono: left, right or an index from 0')
-    .option('--sample-rate <Hz>', 'default: as the video, or the nearest that the format takes')
-    .option('--no-metadata', 'leave tags, chapters and cover art out')
+    .option('--trim-silence', 'shorten pauses over 1 s to 0.5 s; implies --timeline audio')
+    .option('--accept-truncated', 'accept an incomplete file and extract what it has')
+    .option('--channels <count>', '1 or 2; default: as in the video, at most 2')
+    .option('--channel <channel>', 'extract one channel as mono: left, right or an index from 0')
+    .option('--sample-rate <Hz>', 'default: as in the video, or the nearest the format supports')
+    .option('--no-metadata', 'drop tags, chapters and cover art')
     .option(
       '--also <NAME=FORMAT,…>',
-      'make one more file of it, such as peaks=waveform or preview=opus,end=30; 31 at most',
+      'make another file, such as peaks=waveform or preview=opus,end=30; at most 31',
       (value: string, before: readonly string[] = []) => [...before, value],
     )
     .option(
       '--transcript <path>',
-      'write what is said as well: a file that ends in .vtt, .srt, .json or .txt; needs TRANSCRIBER_URL, or a service that has it',
+      'also write a transcript: a file ending in .vtt, .srt, .json or .txt; needs TRANSCRIBER_URL, or a service that has it',
     )
-    .option('--language <code>', 'what is spoken, such as en; default: the transcriber finds out')
-    .option('-o, --output <path>', 'a file, a folder, or - for standard output; default: beside you')
-    .option('-y, --force', 'overwrite a file that is there already')
-    .option('--name <name>', 'what the audio is called, without extension; default: as the video')
+    .option('--language <code>', 'spoken language, such as en; default: the transcriber detects it')
+    .option('-o, --output <path>', 'a file, a folder, or - for standard output; default: the current folder')
+    .option('-y, --force', 'overwrite existing files')
+    .option('--name <name>', 'file name of the audio, without extension; default: as the video')
     .option(
       '--send <INSTANCE:NUMBER>',
-      'send it as a voice message; without -o and --also no file is written',
+      'send the audio as a voice message; writes no file without -o or --also',
     )
-    .option('--delay <ms>', 'show as recording for so long before the voice message')
-    .option('--webhook <url>', 'of a service: the address that is told of the end')
+    .option('--delay <ms>', 'show "recording" in the chat for this long before sending')
+    .option('--webhook <url>', 'with a service: POST to this URL when the job finishes')
     .option(
       '--destination <url>',
-      'of a service: an address that takes a PUT, such as a presigned one; without -o no file is written',
+      'with a service: PUT the audio to this URL, such as a presigned one; writes no file without -o',
     )
     .addOption(
-      new Option('--priority <priority>', 'of a service: default normal').choices(['low', 'normal', 'high']),
+      new Option('--priority <priority>', 'with a service; default: normal').choices([
+        'low',
+        'normal',
+        'high',
+      ]),
     )
-    .option('--server <url>', 'let a service do it; default: SOUNDPOST_SERVER, else this machine alone')
+    .option('--server <url>', 'extract with this service; default: SOUNDPOST_SERVER, else on this machine')
     .option('--json', 'print the result as JSON')
-    .option('--quiet', 'no progress')
+    .option('--quiet', 'show no progress')
     .action((video: string, choices: Parameters<typeof extractRequest>[0]) =>
       import('./extract.ts').then(({ extract }) => extract(video, choices, say, streams)),
     );
 }
 
 function addKeys(program: Command, { say, complain }: Terminal): void {
-  const keys = program.command('keys').description('API keys of the service of this machine');
+  const keys = program.command('keys').description('manage the API keys of the service on this machine');
   keys
     .command('create')
-    .description('make a key and print it; it is not shown again')
-    .requiredOption('--name <name>', 'what the key is for')
-    .option('--scopes <list>', 'comma-separated; default: all but admin')
-    .option('--instances <list>', 'gateway instances that it may send as, * for any; default: none')
+    .description('create a key and print it; it is shown only once')
+    .requiredOption('--name <name>', 'name of the key')
+    .option('--scopes <list>', 'comma-separated; default: all except admin')
+    .option('--instances <list>', 'gateway instances that the key may send from, * for any; default: none')
     .option('--json', 'print JSON')
     .action(async (choices: Parameters<typeof createKey>[0]) =>
       say(await (await import('./keys.ts')).createKey(choices, complain)),
     );
   keys
     .command('list')
-    .description('show the keys, without their secrets')
+    .description('list keys, without their secrets')
     .option('--json', 'print JSON')
     .action(async ({ json = false }: { json?: boolean }) =>
       say(await (await import('./keys.ts')).listKeys(json)),
@@ -139,31 +142,31 @@ function addKeys(program: Command, { say, complain }: Terminal): void {
   keys
     .command('revoke')
     .argument('<id>')
-    .description('make a key useless at once')
+    .description('revoke a key at once')
     .action(async (id: string) => say(await (await import('./keys.ts')).revokeKey(id)));
   keys
     .command('pause')
     .argument('<id>')
-    .description('let none of its jobs begin, and take none of it; what runs goes on')
+    .description('pause a key: reject new jobs, hold queued ones, let running ones finish')
     .action(async (id: string) => say(await (await import('./keys.ts')).pauseKey(id)));
   keys
     .command('stop')
     .argument('<id>')
-    .description('pause a key, and cancel those of its jobs that run')
+    .description('pause a key and cancel its running jobs')
     .action(async (id: string) => say(await (await import('./keys.ts')).pauseKey(id, true)));
   keys
     .command('resume')
     .argument('<id>')
-    .description('let a paused key go on')
+    .description('resume a paused key')
     .action(async (id: string) => say(await (await import('./keys.ts')).resumeKey(id)));
   keys
     .command('rotate')
     .argument('<id>')
-    .description('give a key a new secret; the old one works a day more')
+    .description('give a key a new secret; the old one works for another 24 hours')
     .action(async (id: string) => say(await (await import('./keys.ts')).rotateKey(id)));
   keys
     .command('gateway')
-    .description('print the own key of the messaging gateway, which the console asks for')
+    .description('print the key of the messaging gateway, which the console asks for')
     .action(async () => say(await (await import('./gateway-key.ts')).gatewayKey()));
 }
 
@@ -171,7 +174,7 @@ function addAcceptSecret(program: Command, { say }: Terminal): void {
   program
     .command('accept-secret')
     .description(
-      'go on with another SECRET_KEY than Redis knows, when the old one is lost; nothing that was made with the old one works again',
+      'accept a new SECRET_KEY after the old one is lost; keys, tokens and signed URLs made with the old one stop working',
     )
     .action(async () => say(await (await import('./keys.ts')).acceptSecret()));
 }
@@ -180,17 +183,17 @@ function addServers(program: Command, { say }: Terminal): void {
   adopting(
     program
       .command('serve')
-      .description('run everything on this machine: API, gateway, worker and, without REDIS_URL, a Redis'),
+      .description('run everything on this machine: API, worker, gateway and, without REDIS_URL, Redis'),
   ).action(async (choices: Adopting) => (await import('./serve.ts')).serve(say, choices));
-  adopting(program.command('api').description('run the API alone')).action(async (choices: Adopting) =>
+  adopting(program.command('api').description('run the API')).action(async (choices: Adopting) =>
     (await import('./serve.ts')).serveApi(say, choices),
   );
-  adopting(program.command('worker').description('run a worker alone')).action(async (choices: Adopting) =>
+  adopting(program.command('worker').description('run a worker')).action(async (choices: Adopting) =>
     (await import('./serve.ts')).serveWorker(say, choices),
   );
   program
     .command('gateway')
-    .description('run the messaging gateway alone')
+    .description('run the messaging gateway')
     .action(async () => (await import('./serve.ts')).serveGateway(say));
 }
 
@@ -201,16 +204,14 @@ interface Adopting {
 function adopting(command: Command): Command {
   return command.option(
     '--adopt',
-    'take Redis and the results as they are, once, though they do not belong together; default: ADOPT',
+    'start once although Redis and the storage do not match, and keep both; default: ADOPT',
   );
 }
 
 function addDoctor(program: Command, { say, streams = process, end = exitWith }: Terminal): void {
   program
     .command('doctor')
-    .description(
-      'check this machine for what Soundpost needs, and say how to fix what is missing; changes nothing',
-    )
+    .description('check what Soundpost needs on this machine and print how to fix it; changes nothing')
     .option('--json', 'print JSON')
     .action(async (choices: Parameters<typeof doctor>[0]) => {
       end(await (await import('./doctor.ts')).doctor(choices, say, streams));

@@ -59,7 +59,7 @@ export async function sendToGateway(
   const { size: sizeBytes } = await stat(path);
   if (gateway.kind !== 'soundpost' && sizeBytes > LARGEST_BASE64_BYTES) {
     throw new Error(
-      `the voice message has ${sizeBytes} bytes, and such a gateway would have to fetch it from a service: use --server`,
+      `the voice message has ${sizeBytes} bytes, too many to send without a service: use --server`,
     );
   }
   // The gateway's own record of this key makes a repetition safe.
@@ -77,12 +77,12 @@ export async function sendToGateway(
       case 'refused':
         throw new Error(`the voice message was not sent: ${answer.message} (${answer.code})`);
       case 'lost':
-        throw new Error(`nobody knows whether the voice message was sent: ${answer.message}`);
+        throw new Error(`the voice message may or may not have been sent: ${answer.message}`);
       case 'not-now': {
         const seconds = answer.retryAfterSeconds ?? PAUSE_SECONDS;
         if (tried === TRIES || seconds > LONGEST_PAUSE_SECONDS) {
           throw new Error(
-            `the voice message was not sent: ${answer.message} at ${gateway.url}; GATEWAY_URL and GATEWAY_PORT say where it is`,
+            `the voice message was not sent: ${answer.message} at ${gateway.url}; check GATEWAY_URL and GATEWAY_PORT`,
           );
         }
         await delay(seconds * 1000, undefined, { signal }).catch(() => signal.throwIfAborted());

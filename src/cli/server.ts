@@ -29,19 +29,17 @@ export function anyServer(choice: ServerChoice, config: Config = loadConfig()): 
 function connect(given: string, config: Config): Server {
   const address = URL.parse(given);
   if (address === null || !/^https?:$/.test(address.protocol)) {
-    throw new UsageError(
-      `--server: "${given}" is no address of a service; write it such as http://127.0.0.1:8080`,
-    );
+    throw new UsageError(`--server: "${given}" is not a URL such as http://127.0.0.1:8080`);
   }
   if (address.username !== '' || address.password !== '') {
     throw new UsageError(
-      `--server: leave the name and password out of the address, ${address.origin}${address.pathname}; the key stands in SOUNDPOST_API_KEY`,
+      `--server: leave the name and password out of the URL, ${address.origin}${address.pathname}; put the key in SOUNDPOST_API_KEY`,
     );
   }
   const apiKey = config.SOUNDPOST_API_KEY ?? config.BOOTSTRAP_API_KEY;
   if (apiKey === undefined) {
     throw new UsageError(
-      `${given} needs a key: set SOUNDPOST_API_KEY; "soundpost keys create --name me" on the machine of the service makes one`,
+      `${given} needs a key: set SOUNDPOST_API_KEY; create one with "soundpost keys create --name me" on the service's machine`,
     );
   }
   const url = given.replace(/\/+$/, '');

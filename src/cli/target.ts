@@ -45,7 +45,7 @@ export async function chooseTarget(
     }
     if (stdout.isTTY) {
       throw new UsageError(
-        'the audio would be written to the terminal; give -o a file, or send it on: | player -',
+        'the audio would be written to the terminal; give -o a file, or pipe it: | player -',
       );
     }
     return { kind: 'stdout', stream: stdout };
@@ -60,7 +60,7 @@ export async function chooseTarget(
   if (found !== undefined && !found.isFile()) return { kind: found.isFIFO() ? 'pipe' : 'device', path };
   // A dangling link occupies the name as well.
   if (!overwrites && (await isTaken(path))) {
-    throw new UsageError(`${output} is there already; --force overwrites it`);
+    throw new UsageError(`${output} already exists; --force overwrites it`);
   }
   await demandFolder(dirname(path), dirname(output));
   // Overwrites a link's target, not the link: /dev/stdout is one.
@@ -75,13 +75,13 @@ export async function chooseTarget(
 export async function targetBeside(target: Target, name: string, extension: string): Promise<Target> {
   if (target.kind === 'folder' || target.kind === 'nowhere') return target;
   if (target.kind !== 'file') {
-    throw new UsageError('--also: several files need a place to lie; give -o a file or a folder');
+    throw new UsageError('--also: several files cannot go to standard output; give -o a file or a folder');
   }
   const { path, overwrites } = target;
   const stem = basename(path, extname(path));
   const beside = join(dirname(path), `${stem}-${name}.${extension}`);
   if (!overwrites && (await isTaken(beside))) {
-    throw new UsageError(`${beside} is there already; --force overwrites it`);
+    throw new UsageError(`${beside} already exists; --force overwrites it`);
   }
   return { kind: 'file', path: beside, overwrites };
 }
@@ -89,10 +89,10 @@ export async function targetBeside(target: Target, name: string, extension: stri
 async function demandFolder(path: string, given: string): Promise<void> {
   const found = await stat(path).catch(() => undefined);
   if (!found?.isDirectory()) {
-    throw new UsageError(`there is no folder ${given} to write into; make it: mkdir -p ${shellWord(given)}`);
+    throw new UsageError(`no such folder: ${given}; create it: mkdir -p ${shellWord(given)}`);
   }
   await access(path, constants.W_OK).catch(() => {
-    throw new UsageError(`this user may not write into the folder ${given}; give -o another place`);
+    throw new UsageError(`no permission to write to the folder ${given}; give -o another place`);
   });
 }
 
@@ -165,7 +165,7 @@ async function overwrite(part: string, path: string): Promise<string> {
 
 async function demandNew(part: string, path: string): Promise<string> {
   if (await renameNew(part, path)) return path;
-  throw new UsageError(`${path} has come into being meanwhile; --force overwrites it`);
+  throw new UsageError(`${path} was created while this command ran; --force overwrites it`);
 }
 
 /** `talk.mp3`, `talk-2.mp3`, …: even if another command takes a name at the same time. */

@@ -21,7 +21,7 @@ export function subtitlesOf(path: string): Subtitles {
   );
   if (found === undefined) {
     const forms = Object.values(subtitles).map((each) => `.${each.extension}`);
-    throw new UsageError(`--transcript: "${path}" does not say what to write; end it in ${forms.join(', ')}`);
+    throw new UsageError(`--transcript: "${path}" needs one of these extensions: ${forms.join(', ')}`);
   }
   return found;
 }
@@ -30,7 +30,7 @@ export function subtitlesOf(path: string): Subtitles {
 export function demandTranscriber({ TRANSCRIBER_URL }: Config): void {
   if (TRANSCRIBER_URL === undefined) {
     throw new UsageError(
-      '--transcript: there is no transcriber; set TRANSCRIBER_URL (docs/how-to/transcripts.md), or name a service that has one by --server',
+      '--transcript: no transcriber is configured; set TRANSCRIBER_URL (docs/how-to/transcripts.md), or use a service that has one with --server',
     );
   }
 }
@@ -81,7 +81,7 @@ export async function awaitTranscript(
     const file = job.outputFiles.filter(isTranscript).find(({ name }) => name === wanted);
     if (file !== undefined) return file;
     if (state?.status !== 'pending') {
-      const why = state?.error?.details ?? state?.error?.message ?? 'the service says nothing of it';
+      const why = state?.error?.details ?? state?.error?.message ?? 'the service gave no reason';
       throw notThere(why);
     }
     await delay(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
@@ -89,7 +89,7 @@ export async function awaitTranscript(
 }
 
 function notThere(why: string): Error {
-  return new Error(`the audio is there, but its transcript is not: ${why}`);
+  return new Error(`the audio is ready, but the transcript failed: ${why}`);
 }
 
 export function isTranscript(file: AnyOutputFile): file is TranscriptFile {

@@ -31,44 +31,40 @@ export async function videoSource(
 ): Promise<VideoSource> {
   const isAddress = /^https?:\/\//i.test(text);
   if (header.length > 0 && !isAddress) {
-    throw new UsageError('--header: only an http(s) address is fetched with headers');
+    throw new UsageError('--header: only for an http(s) URL');
   }
   if (text === STDIN) {
     if (stdin.isTTY) {
-      throw new UsageError('standard input is the terminal; send a video into it: < talk.mp4');
+      throw new UsageError('standard input is a terminal; redirect a video to it: < talk.mp4');
     }
     return { kind: 'stream', open: () => stdin, name: 'audio' };
   }
   if (isAddress) {
     const address = URL.parse(text);
-    if (address === null) throw new UsageError(`"${text}" is no address: write https://host/path`);
+    if (address === null) throw new UsageError(`"${text}" is not a URL: write https://host/path`);
     if (address.username !== '' || address.password !== '') {
       throw new UsageError(
-        `the address of ${address.host} holds a name or a password, which is not sent along; fetch the video yourself and pipe it in: soundpost extract -`,
+        `the URL of ${address.host} contains a name or a password, which Soundpost does not send; download the video yourself and pipe it in: soundpost extract -`,
       );
     }
     return { kind: 'url', url: text, headers: headersOf(header) };
   }
   if (/^[a-z][a-z0-9+.-]+:\/\//i.test(text)) {
-    throw new UsageError(
-      `"${text}": only http:// and https:// can be fetched; of a local file give the path alone`,
-    );
+    throw new UsageError(`"${text}": only http:// and https:// URLs work; for a local file, give its path`);
   }
   const path = resolve(text);
   const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
     throw new UsageError(
       error.code === 'ENOENT'
-        ? `there is no file ${text}; give the path of a video, an http(s) address, or - for standard input`
+        ? `no such file: ${text}; give the path of a video, an http(s) URL, or - for standard input`
         : `${text} cannot be read: ${error.message}`,
     );
   });
   if (found.isDirectory()) {
-    throw new UsageError(`${text} is a folder; give one file of it, such as ${join(text, 'talk.mp4')}`);
+    throw new UsageError(`${text} is a folder; give a file in it, such as ${join(text, 'talk.mp4')}`);
   }
   await access(path, constants.R_OK).catch(() => {
-    throw new UsageError(
-      `${text} may not be read by this user; look at its permissions (ls -l ${shellWord(text)})`,
-    );
+    throw new UsageError(`no permission to read ${text}; check it with ls -l ${shellWord(text)}`);
   });
   if (found.isFIFO()) return { kind: 'stream', open: () => readPipe(path), name: 'audio' };
   // ffmpeg gets no links; an open deleted file, such as a here-document, has no path.
@@ -110,7 +106,7 @@ function headersOf(lines: readonly string[]): Record<string, string> | undefined
   const pairs = lines.map((line) => {
     const [, name, value] = /^([^:]+):\s*(.*?)\s*$/s.exec(line) ?? [];
     if (name === undefined || value === undefined) {
-      throw new UsageError('--header: it takes "Name: value", such as "Authorization: Bearer TOKEN"');
+      throw new UsageError('--header: use "Name: value", such as "Authorization: Bearer TOKEN"');
     }
     return [name, value];
   });

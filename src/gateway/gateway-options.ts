@@ -31,7 +31,7 @@ export interface GatewayOptions {
   readonly keyPepper: Buffer;
   /** 32 bytes: AES-256 key for stored passwords and webhook secrets. */
   readonly encryptionKey: Buffer;
-  /** As REDIS_URL, see docs/operations.md "Redis". */
+  /** As REDIS_URL, see docs/operations/redis.md "Connect". */
   readonly redisUrl: string;
   /** For a redisUrl with TLS. */
   readonly redisTls?: Parameters<typeof connectRedis>[0]['tls'];

@@ -1,4 +1,4 @@
-/** The audit log (docs/operations.md "Audit"): who changed what with which key, and whose key was refused. What the command line records: keys.test.ts. */
+/** The audit log (docs/operations/security.md "Audit"): who changed what with which key, and whose key was refused. What the command line records: keys.test.ts. */
 
 import { until } from 'soundpost-testing/until';
 import { describe, expect, it } from 'vitest';

@@ -194,19 +194,15 @@ describe('a form is refused, and nothing of it stays,', () => {
     [
       '/v1/extract',
       field('options', '{}'),
-      'options: the form takes the parts file (with a filename) and request (text), each once',
+      'options: the form takes the parts file and request (text), each once',
     ],
     [
       '/v1/extract',
       field('request', JOB),
-      'request: the form takes the parts file (with a filename) and request (text), each once',
+      'request: the form takes the parts file and request (text), each once',
     ],
-    ['/v1/uploads', field('request', JOB), 'request: the form takes one part, file (with a filename)'],
-    [
-      '/v1/uploads',
-      file(Buffer.from('x'), 'cover'),
-      'cover: the form takes one part, file (with a filename)',
-    ],
+    ['/v1/uploads', field('request', JOB), 'request: the form takes one part, file'],
+    ['/v1/uploads', file(Buffer.from('x'), 'cover'), 'cover: the form takes one part, file'],
   ])('to %s with a part too many, which is named: %j', async (path, part, details) => {
     const before = await stored();
     const parts = [file(await video()), ...(path === '/v1/extract' ? [field('request', JOB)] : [])];

@@ -171,6 +171,27 @@ describe('F1. A form', () => {
     expect(headers['soundpost-job']).toMatch(/^job_/);
   });
 
+  // Open WebUI posts with requests for Python; n8n's OpenAI node with form-data, and the name of a
+  // file only where the item has one.
+  it.each([
+    ['Open WebUI', 'Content-Disposition: form-data; name="file"; filename="5d6c.wav"'],
+    ['n8n', 'Content-Disposition: form-data; name="file"\r\nContent-Type: audio/wav'],
+  ])('may be as %s sends it', async (_client, head) => {
+    const text = (name: string, value: string) =>
+      `--b\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+    const before = `${text('model', 'whisper-1')}${text('language', 'en')}--b\r\n${head}\r\n\r\n`;
+    const answer = await fetch(`${service.url}/v1/audio/transcriptions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${service.key}`, 'content-type': 'multipart/form-data; boundary=b' },
+      body: Buffer.concat([
+        Buffer.from(before),
+        await readFile(clip('tone.mp4')),
+        Buffer.from('\r\n--b--\r\n'),
+      ]),
+    });
+    expect([answer.status, await answer.json()]).toEqual([200, { text: expect.stringMatching(/^Part/) }]);
+  });
+
   it('may name an address in place of the file', async () => {
     const url = await service.outside.file('tone.mp4', clip('tone.mp4'));
     expect((await post({ url })).body).toEqual({ text: expect.stringMatching(/^Part/) });

@@ -61,7 +61,7 @@ describe.each([
     const refused = await desk().soundpost(args);
     expect([refused.code, refused.stderr]).toEqual([
       2,
-      expect.stringContaining(`${cut}-peaks.json is there already; --force overwrites it`),
+      expect.stringContaining(`${cut}-peaks.json already exists; --force overwrites it`),
     ]);
     const ended = await desk().soundpost([...args, '--force', '--json']);
     expect(json(ended).outputFiles.map((each: Json) => each.file)).toEqual([

@@ -83,13 +83,13 @@ describe('extract', () => {
     const refused = await desk().soundpost(['extract', url, '--destination', `${to}?signature=abc`]);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatch(
-      /the file was not put to its destination: the destination answered with status 403; "soundpost jobs download job_/,
+      /the file was not uploaded to its destination: the destination answered with status 403; download it with "soundpost jobs download job_/,
     );
     expect(refused.stderr).not.toContain('signature');
     const [, jobId = ''] = /jobs download (job_\w+)/.exec(refused.stderr) ?? [];
     const shown = await desk().soundpost(['jobs', 'show', jobId]);
     expect(shown.stdout.toString()).toMatch(
-      /^put of audio +failed \(the destination answered with status 403\)$/m,
+      /^destination of audio +failed \(the destination answered with status 403\)$/m,
     );
     // One that is tried again, perhaps for a day, keeps nobody waiting.
     bucket.answer = () => ({ status: 503 });
@@ -97,7 +97,7 @@ describe('extract', () => {
     expect([later.code, later.stderr]).toEqual([
       1,
       expect.stringMatching(
-        /not at its destination yet: .*503; the service tries on, and "soundpost deliveries list job_/,
+        /not at its destination yet: .*503; the service keeps retrying, see "soundpost deliveries list job_/,
       ),
     ]);
     // Of several the one that failed is fetched, and none of them is written.
@@ -115,7 +115,7 @@ describe('extract', () => {
     const before = await desk().files();
     const lost = await desk().soundpost(several);
     expect(await desk().files()).toEqual(before);
-    expect(lost.stderr).toMatch(/jobs download job_\w+ --name peaks" fetches the file/);
+    expect(lost.stderr).toMatch(/download it with "soundpost jobs download job_\w+ --name peaks"/);
     expect(await desk().leftovers()).toEqual([]);
   });
 
@@ -188,7 +188,7 @@ describe('extract', () => {
       ]);
       between.close();
       expect(ended.stderr).toMatch(
-        /soundpost: the audio is made, but its download broke off; "soundpost jobs download job_/,
+        /soundpost: the audio is ready, but its download was interrupted; download it again with "soundpost jobs download job_/,
       );
       expect(ended.code).toBe(1);
       expect((await desk().files()).filter((name) => name.includes('cut.mp3'))).toEqual([]);
@@ -237,11 +237,9 @@ describe('extract', () => {
       desk().start([process.execPath, MAIN, 'jobs', 'list'], 'ignore', { SOUNDPOST_API_KEY: 'sp_no' }).ended,
     ]);
     expect(away.stderr).toMatch(
-      /^soundpost: NETWORK_ERROR: the service did not answer: .*ECONNREFUSED.*\n {2}Is the service running/,
+      /^soundpost: NETWORK_ERROR: the service did not answer: .*ECONNREFUSED.*\n {2}Check that the service is running/,
     );
-    expect(wrongKey.stderr).toMatch(
-      /^soundpost: UNAUTHORIZED: .*\n {2}Give a valid key in SOUNDPOST_API_KEY/,
-    );
+    expect(wrongKey.stderr).toMatch(/^soundpost: UNAUTHORIZED: .*\n {2}Set SOUNDPOST_API_KEY to a valid key/);
     expect([away.code, wrongKey.code]).toEqual([1, 2]);
   });
 });
@@ -255,7 +253,7 @@ describe('jobs', () => {
       const jobId = await service().submit(request);
       const watching = desk().soundpost(['jobs', 'watch', jobId]);
       const cancelled = await desk().soundpost(['jobs', 'cancel', jobId]);
-      expect(text(cancelled)).toBe(`${jobId} is cancelled\n`);
+      expect(text(cancelled)).toBe(`cancelled ${jobId}\n`);
       const watched = await watching;
       expect([watched.code, watched.stderr]).toEqual([1, expect.stringContaining('JOB_CANCELLED')]);
       source.letGo();
@@ -302,18 +300,18 @@ describe('deliveries', () => {
     const all = await desk().soundpost(['deliveries', 'list', '--json']);
     const { deliveryId } = json(all).deliveries.find((delivery: Json) => delivery.jobId === jobId);
     const replayed = await desk().soundpost(['deliveries', 'replay', deliveryId]);
-    expect(text(replayed)).toBe(`${deliveryId} is being sent again\n`);
+    expect(text(replayed)).toBe(`resending ${deliveryId}\n`);
     await hook.got(2);
     const resent = await desk().soundpost(['deliveries', 'resend', '--since', '2026-01-01T00:00Z']);
-    expect(text(resent)).toMatch(/^\d+ deliver(y is|ies are) being sent again\n$/);
+    expect(text(resent)).toMatch(/^resending \d+ deliver(y|ies)\n$/);
     const [shown, unknown] = await Promise.all([
       desk().soundpost(['deliveries', 'show', deliveryId]),
       desk().soundpost(['deliveries', 'show', `${jobId}-nothing`]),
     ]);
     expect(text(shown)).toMatch(
-      /^delivery +job_[\s\S]*event +job\.completed\n[\s\S]*ATTEMPT AT +ANSWER +AFTER\n\S+ +500/,
+      /^delivery +job_[\s\S]*event +job\.completed\n[\s\S]*ATTEMPTED AT +ANSWER +DURATION\n\S+ +500/,
     );
-    expect(unknown.stderr).toContain(`"soundpost deliveries list ${jobId}" shows those that there are`);
+    expect(unknown.stderr).toContain(`list them with "soundpost deliveries list ${jobId}"`);
     expect(unknown.code).toBe(2);
   });
 });

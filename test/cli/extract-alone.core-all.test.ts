@@ -104,7 +104,7 @@ describe('a file', () => {
       const refused = await desk().soundpost(['extract', videos.talk, '-o', 'mine.mp3']);
       expect([refused.code, refused.stderr]).toEqual([
         2,
-        'soundpost: mine.mp3 is there already; --force overwrites it\n',
+        'soundpost: mine.mp3 already exists; --force overwrites it\n',
       ]);
       expect(await readFile(path('mine.mp3'), 'utf8')).toBe('mine');
       expect(
@@ -128,7 +128,7 @@ describe('a file', () => {
       ]);
       expect([named.code, json(named).file]).toEqual([0, path('linked video ü.mp3')]);
       // Before any work.
-      expect(refused.stderr).toBe('soundpost: dangling.mp3 is there already; --force overwrites it\n');
+      expect(refused.stderr).toBe('soundpost: dangling.mp3 already exists; --force overwrites it\n');
       expect([through.code, (await lstat(path('link.mp3'))).isSymbolicLink()]).toEqual([0, true]);
       expect((await probed(path('real.mp3'))).codec).toBe('mp3');
     },
@@ -272,7 +272,7 @@ it.runIf(currentRun === 'all')(
     const command = [process.execPath, MAIN, 'extract', videos.talk, '-o', 'none.mp3'];
     const ended = await desk().start(command, 'ignore', { DISK_RESERVE_BYTES: String(2 ** 50) }).ended;
     expect(ended.stderr).toContain(
-      `there is not enough room for temporary files in ${desk().temporary}: let TMPDIR name`,
+      `not enough disk space for temporary files in ${desk().temporary}: set TMPDIR`,
     );
     expect([ended.code, await desk().files()]).toEqual([1, expect.not.arrayContaining(['none.mp3'])]);
   },

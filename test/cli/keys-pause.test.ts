@@ -65,7 +65,7 @@ it('a stopped key only reads and removes; what runs is cancelled, and what waits
   const waiting = await client.submit(job('/waiting'));
   await until('the first one runs', () => asked.includes('/running'));
 
-  expect(await keys('pause', id)).toBe(`${id} is paused; keys resume ${id} lets it go on`);
+  expect(await keys('pause', id)).toBe(`paused ${id}; resume it with "keys resume ${id}"`);
   const refused = await client.call('POST', '/v1/extract', job('/later'));
   expect([refused.status, refused.body.error.code]).toEqual([403, 'FORBIDDEN']);
   expect(refused.body.error.message).toContain('this key is paused');
@@ -73,7 +73,7 @@ it('a stopped key only reads and removes; what runs is cancelled, and what waits
   expect(await keys('list')).toContain('paused');
 
   expect(await keys('stop', id)).toBe(
-    `${id} is paused, and 1 running job is cancelled; keys resume ${id} lets it go on`,
+    `paused ${id} and cancelled 1 running job; resume it with "keys resume ${id}"`,
   );
   const ended = await client.ended(running);
   expect(ended.error?.code ?? ended).toBe('JOB_CANCELLED');
@@ -83,7 +83,7 @@ it('a stopped key only reads and removes; what runs is cancelled, and what waits
   await until('the job of another key runs', () => asked.includes('/other'));
   expect(asked).not.toContain('/waiting');
 
-  expect(await keys('resume', id)).toBe(`${id} goes on, its jobs within ten seconds`);
+  expect(await keys('resume', id)).toBe(`resumed ${id}; its jobs start within 10 seconds`);
   for (const jobId of (await other.call('GET', '/v1/jobs')).body.data.jobs.map(
     ({ jobId }: { jobId: string }) => jobId,
   )) {
@@ -96,6 +96,6 @@ it('a stopped key only reads and removes; what runs is cancelled, and what waits
 it('an id that is no key is said to be none', async () => {
   expect(await command('pause', 'nobody00')).toEqual({
     code: 2,
-    said: expect.stringContaining('there is no key nobody00'),
+    said: expect.stringContaining('no such key: nobody00'),
   });
 });

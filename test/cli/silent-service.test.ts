@@ -60,7 +60,7 @@ it('audio that is not what the service took the sha256 of is an error, with the 
   const made = { name: 'audio', sha256: '0'.repeat(64) };
   const audio = await download({ client, url, apiKey: 'sp_key' }, 'job_1', made, signal);
   await expect(text(audio)).rejects.toThrow(
-    'what arrived of it is something else; "soundpost jobs download job_1" fetches it again',
+    'its download is damaged; download it again with "soundpost jobs download job_1"',
   );
 });
 
@@ -72,6 +72,6 @@ it('a job that could not be cancelled is told, with the command that tries again
   running.signal('SIGINT');
   const { code, stderr } = await running.ended;
   expect(code).toBe(130);
-  expect(stderr).toContain(`${JOB} may go on: `);
-  expect(stderr).toContain(`"soundpost jobs cancel ${JOB}" tries again`);
+  expect(stderr).toContain(`${JOB} may still be running: `);
+  expect(stderr).toContain(`cancel it with "soundpost jobs cancel ${JOB}"`);
 });

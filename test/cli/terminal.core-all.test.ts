@@ -68,7 +68,7 @@ describe('a terminal', () => {
       }),
     );
     expect(out).toEqual([2, expect.stringContaining('written to the terminal; give -o a file')]);
-    expect(input).toEqual([2, expect.stringContaining('standard input is the terminal; send a video')]);
+    expect(input).toEqual([2, expect.stringContaining('standard input is a terminal; redirect a video')]);
   });
 });
 

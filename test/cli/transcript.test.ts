@@ -114,7 +114,7 @@ describe('jobs download --name, of a transcript', () => {
     const ended = await desk().soundpost(['jobs', 'download', jobId, '--name', 'words', '-o', 'failed.vtt']);
     expect([ended.code, ended.stderr]).toEqual([
       1,
-      expect.stringContaining('its transcript is not: the transcriber answered 400'),
+      expect.stringContaining('the transcript failed: the transcriber answered 400'),
     ]);
     expect(await readdir(desk().folder)).not.toContain('failed.vtt');
   });
@@ -126,14 +126,14 @@ describe('extract --transcript, wrong', () => {
   });
 
   it.each([
-    [['--transcript', 'a.vtt'], 'there is no transcriber; set TRANSCRIBER_URL'],
-    [['--transcript', 'a.doc'], 'end it in .vtt, .srt, .json, .txt'],
+    [['--transcript', 'a.vtt'], 'no transcriber is configured; set TRANSCRIBER_URL'],
+    [['--transcript', 'a.doc'], 'needs one of these extensions: .vtt, .srt, .json, .txt'],
     [['--transcript', 'a.vtt', '--language', 'English!'], '--language: must be a BCP 47'],
-    [['--language', 'en'], '--language: belongs to a transcript'],
-    [['--also', 'words=transcript'], 'a transcript has an option of its own'],
-    [['--also', 'a=mp3,name=b'], '--also: "a=mp3,name=b" says name twice; NAME=FORMAT'],
-    [['--also', 'a=mp3,format=opus'], '--also: "a=mp3,format=opus" says format twice; NAME=FORMAT'],
-    [['--also', 'a'], '--also: "a" is not of the form NAME=FORMAT'],
+    [['--language', 'en'], '--language: only for a transcript'],
+    [['--also', 'words=transcript'], 'for a transcript use --transcript talk.vtt'],
+    [['--also', 'a=mp3,name=b'], '--also: "a=mp3,name=b" sets name twice; NAME=FORMAT'],
+    [['--also', 'a=mp3,format=opus'], '--also: "a=mp3,format=opus" sets format twice; NAME=FORMAT'],
+    [['--also', 'a'], '--also: "a" is not NAME=FORMAT'],
   ])('%j', async (args, told) => {
     const ended = await desk().soundpost(['extract', videos.talk, ...args]);
     expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining(told)]);

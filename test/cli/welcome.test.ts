@@ -36,8 +36,10 @@ it('the first start shows addresses, a key, and a line that makes an MP3; later 
   tags: 'curl',
 }, async () => {
   const first = await home.serve();
-  const key = await first.process.says(/^API key {2}(sp_\S+) \(shown this once\)$/m);
-  const line = await first.process.says(/^In another terminal this makes an MP3 of a sample:\n(.+)$/m);
+  const key = await first.process.says(/^API key {2}(sp_\S+) \(shown only once\)$/m);
+  const line = await first.process.says(
+    /^To extract an MP3 from a sample, paste this in another terminal:\n(.+)$/m,
+  );
   expect(line).toContain(`KEY=${key};`);
   expect(line).toContain('curl ');
   const lines = [...first.process.output().matchAll(/^(Console|API|Docs|Gateway|Inbox) +(http\S+)/gm)];
@@ -45,15 +47,18 @@ it('the first start shows addresses, a key, and a line that makes an MP3; later 
   const addresses = lines.map(([, , url = '']) => url);
   expect(addresses.slice(0, 3)).toEqual([`${first.api}/`, first.api, `${first.api}/docs`]);
   for (const address of addresses) expect((await fetch(address)).status, address).toBe(200);
+  expect(first.process.output()).toMatch(/^ffmpeg {3}\/.*\/ffmpeg/m);
   expect(await paste(line, 'first')).toEqual(['sample.mp3']);
   expect(await codecOf('first/sample.mp3')).toBe('mp3');
 
   first.process.signal('SIGTERM');
   expect(await first.process.exited).toBe(0);
   const { process: second } = await home.serve();
-  const other = await second.says(/^In another terminal, with the key in SOUNDPOST_API_KEY, .*:\n(.+)$/m);
+  const other = await second.says(
+    /^To extract an MP3 .*, set SOUNDPOST_API_KEY in another terminal and paste:\n(.+)$/m,
+  );
   expect(second.output()).toMatch(
-    /^API key {2}is shown on the first start only; another: script\/soundpost keys create --name mine$/m,
+    /^API key {2}was shown on the first start; create another with script\/soundpost keys create --name mine$/m,
   );
   expect(second.output()).not.toContain(key);
   expect(await paste(other, 'second', { SOUNDPOST_API_KEY: key })).toEqual(['sample.mp3']);

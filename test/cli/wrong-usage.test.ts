@@ -34,29 +34,25 @@ async function refusal(args: readonly string[]): Promise<{ code: number; sentenc
 
 describe('extract', () => {
   it.each<[what: string, args: () => string[], sentence: RegExp]>([
-    ['a file that is not there', () => ['nothing.mp4'], /there is no file nothing\.mp4; give the path of/],
-    ['a folder', () => ['.'], /^\. is a folder; give one file of it/],
-    ['another scheme', () => ['ftp://a.example/b.mp4'], /only http:\/\/ and https:\/\/ can be fetched/],
+    ['a file that is not there', () => ['nothing.mp4'], /no such file: nothing\.mp4; give the path of/],
+    ['a folder', () => ['.'], /^\. is a folder; give a file in it/],
+    ['another scheme', () => ['ftp://a.example/b.mp4'], /only http:\/\/ and https:\/\/ URLs work/],
     [
       'a password in the video’s address',
       () => ['https://me:secret@a.example/talk.mp4'],
-      /^the address of a\.example holds a name or a password, which is not sent along; fetch the video yourself/,
+      /^the URL of a\.example contains a name or a password, which Soundpost does not send; download the video yourself/,
     ],
     [
       'a header that is none',
       () => ['https://a.example/talk.mp4', '-H', 'Authorization'],
-      /^--header: it takes "Name: value"/,
+      /^--header: use "Name: value"/,
     ],
     [
       'a header that is ours',
       () => ['https://a.example/talk.mp4', '-H', 'Range: bytes=0-'],
       /^--header: Range is set by the service itself/,
     ],
-    [
-      'a header for a file',
-      () => [video, '-H', 'A: b'],
-      /^--header: only an http\(s\) address is fetched with/,
-    ],
+    ['a header for a file', () => [video, '-H', 'A: b'], /^--header: only for an http\(s\) URL/],
     ['no video', () => [], /missing required argument 'video'/],
     ['an unknown format', () => [video, '-f', 'mp9'], /'mp9' is invalid\. Allowed choices are mp3, aac/],
     ['an unknown option', () => [video, '--normalise'], /Did you mean --normalize\?/],
@@ -65,11 +61,11 @@ describe('extract', () => {
       () => [video, '--start', '9', '--end', '3'],
       /--end: must be greater than start/,
     ],
-    ['a time that is none', () => [video, '--start', 'soon'], /--start: "soon" is no time; write seconds/],
+    ['a time that is none', () => [video, '--start', 'soon'], /--start: "soon" is not a time; write 70/],
     [
       'no number',
       () => [video, '--loudness', 'loud'],
-      /--loudness: "loud" is no number; it takes LUFS, such as -14/,
+      /--loudness: "loud" is not a number; use LUFS, such as -14/,
     ],
     [
       'a bitrate of a lossless format',
@@ -84,7 +80,7 @@ describe('extract', () => {
     [
       'a further output without a format',
       () => [video, '--also', 'peaks'],
-      /--also: "peaks" is not of the form NAME=FORMAT\[,FIELD=VALUE…\], such as preview=opus/,
+      /--also: "peaks" is not NAME=FORMAT\[,FIELD=VALUE…\], such as preview=opus/,
     ],
     [
       'a further output with a field that is none',
@@ -109,7 +105,7 @@ describe('extract', () => {
     [
       'several files on standard output',
       () => [video, '-o', '-', '--also', 'peaks=waveform'],
-      /--also: several files need a place to lie; give -o a file or a folder/,
+      /--also: several files cannot go to standard output; give -o a file or a folder/,
     ],
     [
       'an option of a file for a probe',
@@ -119,7 +115,7 @@ describe('extract', () => {
     [
       'a place for what a probe finds',
       () => [video, '-f', 'probe', '-o', 'talk.mp3'],
-      /-o: a probe makes no file; what it finds is printed, with --json as JSON/,
+      /-o: a probe makes no file; it prints what it finds, with --json as JSON/,
     ],
     [
       'a probe beside a file',
@@ -136,19 +132,19 @@ describe('extract', () => {
       () => [video, '--timeline', 'source', '--trim-silence'],
       /--trim-silence: needs timeline: audio, because it changes the clock/,
     ],
-    ['no INSTANCE', () => [video, '--send', '+1202'], /--send: "\+1202" is not of the form INSTANCE:NUMBER/],
+    ['no INSTANCE', () => [video, '--send', '+1202'], /--send: "\+1202" is not INSTANCE:NUMBER/],
     ['an INSTANCE that is none', () => [video, '--send', 'a b:1'], /--send: instance must be the name or id/],
-    ['a delay of nothing', () => [video, '--delay', '5'], /--delay: belongs to a voice message; add --send/],
+    ['a delay of nothing', () => [video, '--delay', '5'], /--delay: only for a voice message; add --send/],
     ['no gateway', () => [video, '--send', 'main:1202'], /--send needs a gateway: start "soundpost serve"/],
     [
       'no folder for the output',
       () => [video, '-o', 'none/a.mp3'],
-      /there is no folder none to write into; make it: mkdir -p none$/,
+      /no such folder: none; create it: mkdir -p none$/,
     ],
     [
       'no folder, with a name that a shell would part',
       () => [video, '-o', "my friend's/a.mp3"],
-      /make it: mkdir -p 'my friend'\\''s'$/,
+      /create it: mkdir -p 'my friend'\\''s'$/,
     ],
     [
       'audio and JSON on one stream',
@@ -158,22 +154,18 @@ describe('extract', () => {
     [
       'a destination without a service',
       () => [video, '--destination', 'https://a.example/'],
-      /--destination: only a service puts files elsewhere/,
+      /--destination: only a service uploads files/,
     ],
     [
       'a webhook without a service',
       () => [video, '--webhook', 'https://a.example/'],
-      /--webhook: only a service calls webhooks/,
+      /--webhook: only a service sends webhooks/,
     ],
-    [
-      'no address',
-      () => [video, '--server', 'here'],
-      /--server: "here" is no address of a service; write it such as/,
-    ],
+    ['no address', () => [video, '--server', 'here'], /--server: "here" is not a URL such as/],
     [
       'a password in the address',
       () => [video, '--server', 'http://me:secret@a.example/api'],
-      /^--server: leave the name and password out of the address, http:\/\/a\.example\/api;/,
+      /^--server: leave the name and password out of the URL, http:\/\/a\.example\/api;/,
     ],
     [
       'no key',

@@ -210,7 +210,7 @@ describe('a client', () => {
 describe('a path instead of a file', () => {
   it.each([
     ['of nothing', join(import.meta.dirname, 'missing.mp4'), /ENOENT.*missing\.mp4/],
-    ['of a folder', import.meta.dirname, /^file: .*client is no regular file$/],
+    ['of a folder', import.meta.dirname, /^file: .*client is not a regular file$/],
   ])('%s: refused before anything is sent', async (_, path, message) => {
     const fetch = vi.fn<typeof globalThis.fetch>();
     const own = createClient({ baseUrl: 'http://127.0.0.1:9', apiKey: 'sp_x', fetch });

@@ -1,4 +1,4 @@
-/** docker-compose.yml as docs/operations.md tells operators to use it, with each Compose that this machine has. */
+/** docker-compose.yml as docs/operations/deploying.md tells operators to use it, with each Compose that this machine has. */
 import { createHash } from 'node:crypto';
 import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -74,7 +74,7 @@ describe('the image', () => {
     });
     expect(foundOf('Sandbox')).toMatchObject({
       verdict: 'ok',
-      found: 'ffmpeg is confined by landlock, with limits',
+      found: 'ffmpeg runs in a sandbox (landlock), with limits',
     });
   });
 
@@ -121,7 +121,10 @@ describe('the image', () => {
   });
 
   it('says in one line that no server listens, where none does', async () => {
-    expect(await inReadOnly('node', ...HEALTH.slice(1))).toEqual({ code: 1, output: 'no server listens\n' });
+    expect(await inReadOnly('node', ...HEALTH.slice(1))).toEqual({
+      code: 1,
+      output: 'no server is listening\n',
+    });
   });
 });
 

@@ -129,7 +129,7 @@ describe.each(await composes())('$name', ({ command }) => {
     await expect(shell(other)).rejects.toThrow(/SECRET_KEY \(fingerprint \w+\) is not the SECRET_KEY/);
 
     const { stdout } = await shell(`${compose} run --rm -T api accept-secret`);
-    expect(stdout).toMatch(/^Redis takes the SECRET_KEY with the fingerprint/m);
+    expect(stdout).toMatch(/^Redis now accepts the SECRET_KEY with fingerprint/m);
     await shell(`${compose} restart`);
     await allHealthy();
     expect(await statusOf(key)).toBe(401);

@@ -135,7 +135,9 @@ async function step({ mark, text }: CodeBlock): Promise<void> {
     const [, command = '', shown = ''] = /^\$ (.*)\n([\s\S]*)$/.exec(text) ?? [];
     const refused = bash(command);
     expect(await refused.exited).toBe(/did not start/.test(shown) ? 1 : 2);
-    expect(masked(refused.output())).toBe(masked(shown));
+    // The page cuts a message off where it begins to say what the steps say.
+    const [beginning = ''] = masked(shown).split(/ …$/);
+    expect(masked(refused.output()).slice(0, beginning.length)).toBe(beginning);
     return;
   }
   const done = bash(`set -euo pipefail\n${text}`);
@@ -163,7 +165,7 @@ it(
     const lost = await lived();
     await rm(data('redis'), { recursive: true });
     await follow('Redis is lost');
-    expect(printed).toMatch(new RegExp(`no record names 1 of the files in files/ .*files/${lost}/`));
+    expect(printed).toMatch(new RegExp(`files in files/ without a record: 1 .*files/${lost}/`));
     expect(await answerTo(`/v1/jobs/${lost}`)).toBe(404);
     await startsAnew();
     expect(await answerTo(`/v1/jobs/${await job()}`)).toBe(200);

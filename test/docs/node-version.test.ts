@@ -13,8 +13,8 @@ it.each([
   ['script/test-containers', /\bnode:(\d+)-/g],
   ['package.json', /"@types\/node": "(\d+)\./g],
   ['CHANGELOG.md', /It needs Node (\d+) or newer/g],
-  ['docs/operations.md', /\bNode (\d+) or newer/g],
-  ['docs/operations.md', /`node:(\d+)-/g],
+  ['docs/operations/deploying.md', /\bNode (\d+) or newer/g],
+  ['docs/operations/deploying.md', /`node:(\d+)-/g],
   ['docs/decisions/0001-node-runs-typescript.md', /\bNode (\d+) or newer/g],
 ])('%s says the version that `engines` says: %s', (path, pattern) => {
   const said = [...read(path).matchAll(pattern)].map(([, version]) => version);

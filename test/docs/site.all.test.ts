@@ -9,9 +9,11 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, extname, join, posix } from 'node:path';
 import { text } from 'node:stream/consumers';
+import MiniSearch from 'minisearch';
 import type { Page } from 'playwright-core';
 import { startChromium, type TestBrowser } from 'soundpost-testing/chromium';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { searchOptions } from '../../docs/.vitepress/search.ts';
 import { seriousFaults } from '../end-to-end/console-page.ts';
 import { projectFolder } from './markdown.ts';
 
@@ -144,6 +146,38 @@ describe('the site', () => {
     await page.waitForURL((url) => url.href !== home);
   });
 
+  describe('search', () => {
+    let index: MiniSearch;
+
+    beforeAll(async () => {
+      const [chunk = ''] = globSync('assets/chunks/@localSearchIndexroot.*.js', {
+        cwd: join(folder, 'site'),
+      });
+      const { default: json } = (await import(join(folder, 'site', chunk))) as { default: string };
+      // As VitePress loads it in the browser.
+      const fields = ['title', 'titles', 'text'];
+      index = MiniSearch.loadJSON(json, { fields, storeFields: ['title', 'titles'], searchOptions });
+    });
+
+    const pagesFor = (query: string) => index.search(query).map(({ id }) => String(id).split('#')[0]);
+
+    it.each([
+      ['retention', '/how-to/retention.html'],
+      ['ffmpeg not found', '/how-to/troubleshooting.html'],
+      ['rate limit', '/api.html'],
+      ['upgrade', '/how-to/upgrade.html'],
+    ])('has for "%s" the right page first', (query, page) => {
+      expect(pagesFor(query)[0]).toBe(page);
+    });
+
+    it('leaves out the design and its history', () => {
+      const design = /decisions|architecture/;
+      for (const query of ['decision', 'architecture', 'BullMQ'])
+        expect(pagesFor(query).filter((page) => design.test(page ?? ''))).toEqual([]);
+      expect(pagesFor('BullMQ')).not.toEqual([]);
+    });
+  });
+
   it('has the references of both servers', async () => {
     for (const name of ['OpenAPI: the API', 'OpenAPI: the gateway']) {
       await page.goto(`${home}api.html`);
@@ -170,7 +204,7 @@ describe('the site', () => {
       await visitor.addInitScript('localStorage.clear()');
       const found: string[] = [];
       // The references are Scalar's: docs/decisions/0025-api-reference.md says what axe-core finds there.
-      for (const place of ['', 'tutorial.html', 'api.html', 'configuration.html']) {
+      for (const place of ['', 'tutorial.html', 'api.html', 'reference/configuration.html']) {
         await visitor.goto(`${home}${place}`);
         found.push(...(await seriousFaults(visitor)).map((fault) => `${place}: ${fault}`));
       }

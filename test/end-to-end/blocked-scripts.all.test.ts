@@ -34,12 +34,12 @@ async function scriptsOf(open: (page: Page) => Promise<unknown>): Promise<string
 }
 
 it.each([
-  ['the console', () => service().url, 'The console has not started.', 1],
-  ['the inbox', () => `${service().gatewayUrl}/inbox`, 'The voice inbox has not started.', 1],
-  ['the reference', () => `${service().url}/docs`, 'The reference has not started.', 2],
-  ['the gateway’s', () => `${service().gatewayUrl}/docs`, 'The reference has not started.', 2],
+  ['the console', () => service().url, 'The console did not start.', 1],
+  ['the inbox', () => `${service().gatewayUrl}/inbox`, 'The voice inbox did not start.', 1],
+  ['the reference', () => `${service().url}/docs`, 'The reference did not start.', 2],
+  ['the gateway’s', () => `${service().gatewayUrl}/docs`, 'The reference did not start.', 2],
 ])(
-  '%s says that it has not started, whichever of its scripts is blocked',
+  '%s says that it did not start, whichever of its scripts is blocked',
   async (_page, address, text, count) => {
     const scripts = await scriptsOf((page) => page.goto(address(), { waitUntil: 'load' }));
     expect(scripts).toHaveLength(count);
@@ -56,9 +56,9 @@ it('the message is gone where nothing is blocked', async () => {
   const page = await browser.context.newPage();
   await page.goto(`${service().gatewayUrl}/inbox`);
   await page.getByLabel('Gateway key or instance token').waitFor();
-  expect(await page.getByText('has not started').count()).toBe(0);
+  expect(await page.getByText('did not start').count()).toBe(0);
   await page.goto(`${service().url}/docs`);
-  await page.getByText('has not started').waitFor({ state: 'detached' });
+  await page.getByText('did not start').waitFor({ state: 'detached' });
   await page.close();
 });
 
@@ -76,7 +76,7 @@ it('a view of the console whose script is blocked says so, and the others stand'
     for (const [index, view] of views.entries()) {
       // By the number it is another page each time, and nothing of the last one is seen.
       await page.goto(`${service().url}/?${index}#/${view}`);
-      const fault = page.getByRole('alert').getByText('A part of this page did not load.');
+      const fault = page.getByRole('alert').getByText('Part of this page did not load.');
       await fault.or(page.locator('main h1:visible')).first().waitFor();
       if (await fault.isVisible()) missing.push(view);
     }

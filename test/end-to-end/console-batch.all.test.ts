@@ -64,7 +64,7 @@ async function namesInHistory(): Promise<string[]> {
 describe('30 files, four of them broken', () => {
   it('are uploaded once they are dropped; each has its row, and one of which nothing will come its reason', async () => {
     await drop(files);
-    await heading('30 sources, 2 not taken').waitFor();
+    await heading('30 sources, 2 unsupported').waitFor();
     const names = await page.locator('.source-row strong').allInnerTexts();
     expect(names).toEqual([...GOOD_FILES, ...BROKEN_FILES]);
     await row('empty.mp4').getByText('The file is empty').waitFor();
@@ -75,7 +75,7 @@ describe('30 files, four of them broken', () => {
   });
 
   it('become jobs: the good ones complete, and a failed one says why in its place', async () => {
-    await page.getByRole('button', { name: 'Extract the audio' }).click();
+    await page.getByRole('button', { name: 'Extract audio' }).click();
     await heading('30 sources: 26 completed, 4 failed').waitFor();
     expect(await page.locator('.source-row').count()).toBe(30);
     expect(await page.locator('.source-row[data-state="completed"]').count()).toBe(26);
@@ -108,7 +108,7 @@ describe('30 files, four of them broken', () => {
 describe('addresses', () => {
   const paste = async (text: string) => {
     await page.evaluate(`navigator.clipboard.writeText(${JSON.stringify(text)})`);
-    await page.getByLabel('Address of a video').focus();
+    await page.getByLabel('Video URL').focus();
     await page.keyboard.press('Control+V');
   };
 
@@ -118,15 +118,15 @@ describe('addresses', () => {
     await paste(`${first}\n${second}\nno-address.example\n`);
     await row(second).waitFor();
     expect(await page.locator('.source-row strong').allInnerTexts()).toEqual([first, second]);
-    await page.getByRole('alert').getByText('An address begins with https://').waitFor();
-    expect(await page.getByLabel('Address of a video').inputValue()).toBe('no-address.example');
-    await page.getByLabel('Address of a video').fill('http://10.0.0.1/private.mp4');
+    await page.getByRole('alert').getByText('A URL starts with https://').waitFor();
+    expect(await page.getByLabel('Video URL').inputValue()).toBe('no-address.example');
+    await page.getByLabel('Video URL').fill('http://10.0.0.1/private.mp4');
     await page.keyboard.press('Enter');
     await heading('3 sources').waitFor();
   });
 
   it('one that the service refuses has its reason, and holds up no other', async () => {
-    await page.getByRole('button', { name: 'Extract the audio' }).click();
+    await page.getByRole('button', { name: 'Extract audio' }).click();
     await heading('3 sources: 2 completed, 1 failed').waitFor();
     await row('http://10.0.0.1/private.mp4')
       .getByText(/^The address is not allowed: /)
@@ -136,7 +136,7 @@ describe('addresses', () => {
 
   it('are copied as a command that does the same, without the key', async () => {
     const url = await service().outside.file("it's.mp4", talk);
-    await page.getByLabel('Address of a video').fill(url);
+    await page.getByLabel('Video URL').fill(url);
     await page.locator('#formats').getByText('Opus', { exact: true }).click();
     await page.getByRole('button', { name: 'Copy as curl' }).click();
     await page.getByRole('button', { name: 'Copied' }).waitFor();
@@ -146,7 +146,7 @@ describe('addresses', () => {
     const { stdout } = await run('sh', ['-c', command], { env });
     const { jobId } = JSON.parse(stdout).data;
     expect(await service().ended(jobId)).toMatchObject({ status: 'completed', output: { format: 'opus' } });
-    await page.getByLabel('Address of a video').fill('');
+    await page.getByLabel('Video URL').fill('');
   });
 });
 
@@ -188,10 +188,10 @@ describe('uploads', () => {
       { name: 'late.mp4', bytes: bytes.subarray(0, 77) },
     ]);
     await row('late.mp4').getByText('Stopped at 0 %').waitFor();
-    await page.getByRole('button', { name: 'Extract the audio' }).click();
+    await page.getByRole('button', { name: 'Extract audio' }).click();
     await heading('2 sources: 1 completed, 1 on their way').waitFor();
     isAway = false;
-    await page.getByRole('button', { name: 'Try again: late.mp4' }).click();
+    await page.getByRole('button', { name: 'Retry: late.mp4' }).click();
     await heading('2 sources: 1 completed, 1 failed').waitFor();
     await page.unroute('**/v1/uploads');
     await page.getByRole('button', { name: 'Start another' }).click();

@@ -42,7 +42,7 @@ describe('what was typed or chosen', () => {
   it('a key with a sign that no header carries is told like a wrong one', async () => {
     await page.getByLabel('API key').fill('sp_…');
     await page.keyboard.press('Enter');
-    await page.getByRole('alert').getByText('The service does not know this key').waitFor();
+    await page.getByRole('alert').getByText('The service does not accept this key').waitFor();
     await signIn(page, service().url, service().key);
   });
 
@@ -60,12 +60,12 @@ describe('what was typed or chosen', () => {
     await extract();
     const alert = page.locator('#source-error', { hasText: 'not in a known video or audio format' });
     await alert.waitFor();
-    expect(await alert.textContent()).not.toContain('Try again');
+    expect(await alert.textContent()).not.toContain('Retry');
     // Where the refusal comes before the click, the button has never been disabled.
     await page.locator('#extract:not([aria-disabled="true"])').waitFor();
     await extract();
     expect(await page.locator('#extract').getAttribute('aria-disabled')).not.toBe('true');
-    await page.getByRole('button', { name: 'Take another source' }).click();
+    await page.getByRole('button', { name: 'Change source' }).click();
   });
 
   it('a sound of hours gets a line: decoded it would not fit into a tab', async () => {
@@ -84,8 +84,8 @@ describe('what was typed or chosen', () => {
       hours,
     );
     await page.setInputFiles('#file', hours);
-    await page.locator('#trim-note', { hasText: '30 minutes is not drawn' }).waitFor();
-    await page.getByRole('button', { name: 'Take another source' }).click();
+    await page.locator('#trim-note', { hasText: '30 minutes' }).waitFor();
+    await page.getByRole('button', { name: 'Change source' }).click();
   });
 
   it('a name with markup in it is a text everywhere', async () => {
@@ -105,14 +105,14 @@ describe('the service, or the moment', () => {
     const [job] = (await service().call('GET', '/v1/jobs')).body.data.jobs;
     await isOffline(true);
     await go(`#/jobs/${job.jobId}`);
-    await page.locator('#job-error', { hasText: 'does not answer' }).waitFor();
+    await page.locator('#job-error', { hasText: 'does not respond' }).waitFor();
     await isOffline(false);
     await page.locator('#job-status', { hasText: 'Completed' }).waitFor();
     await page.locator('#job-error:empty').waitFor({ state: 'attached' });
 
     await isOffline(true);
     await go('#/jobs');
-    await page.locator('#history-error', { hasText: 'does not answer' }).waitFor();
+    await page.locator('#history-error', { hasText: 'does not respond' }).waitFor();
     await isOffline(false);
     await page.locator('#history-error:empty').waitFor({ state: 'attached' });
     await page.locator(`[data-job="${job.jobId}"]`).waitFor();
@@ -129,7 +129,7 @@ describe('the service, or the moment', () => {
     await go('#/jobs');
     await page.locator('#view-history').waitFor();
     await isOffline(false);
-    await page.locator('#announcements', { hasText: 'The job has begun' }).waitFor();
+    await page.locator('#announcements', { hasText: 'Job submitted' }).waitFor();
     expect(new URL(page.url()).hash).toBe('#/jobs');
     const { body } = await service().call('GET', '/v1/jobs?limit=1');
     expect(body.data.jobs[0].output.format).toBe('flac');
@@ -142,7 +142,7 @@ describe('the service, or the moment', () => {
     await isOffline(false);
     await page.getByLabel('API key').fill(service().key);
     await page.keyboard.press('Enter');
-    await page.getByLabel('Address of a video').fill('http://10.0.0.1/private.mp4');
+    await page.getByLabel('Video URL').fill('http://10.0.0.1/private.mp4');
     await page.keyboard.press('Enter');
     await page.locator('#new-error', { hasText: 'the address is not allowed' }).waitFor();
   });
@@ -160,7 +160,7 @@ describe('the service, or the moment', () => {
     await page.locator(`[data-job="${stuck}"] progress`).waitFor();
     await isOffline(true);
     await again.click();
-    const fault = page.locator('#history-error', { hasText: 'does not answer' });
+    const fault = page.locator('#history-error', { hasText: 'does not respond' });
     await fault.waitFor();
     await isOffline(false);
     const newer = await service().submit(url(missing));
@@ -230,7 +230,7 @@ describe('the service, or the moment', () => {
     await page.reload();
     await page.getByText(`Retry: 20 of ${MANY} jobs · stopped`).waitFor();
     await page.getByRole('button', { name: 'Continue with 25' }).click();
-    await page.getByText('waits for the service or the key’s limit').waitFor();
+    await page.getByText('waiting for the service or the rate limit').waitFor();
     await page.locator('#bulk-progress', { hasText: `${MANY} retried` }).waitFor();
     await page.getByRole('button', { name: 'Dismiss' }).click();
     await page.unroute('**/v1/jobs/bulk');
@@ -251,7 +251,7 @@ describe('the service, or the moment', () => {
     });
     await go('#/');
     for (const { url: address } of [one, other]) {
-      await page.getByLabel('Address of a video').fill(address);
+      await page.getByLabel('Video URL').fill(address);
       await page.getByRole('button', { name: 'Add', exact: true }).click();
     }
     // Before the stream stands nothing overtakes: the page asks once more then, and is held up again.

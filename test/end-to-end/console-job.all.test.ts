@@ -65,7 +65,7 @@ describe('passing on', () => {
 
   it('the copied command makes the same job, whatever its names hold', async () => {
     await page.getByRole('button', { name: 'Copy as curl' }).click();
-    await page.locator('#curl-note', { hasText: 'It takes the key from SOUNDPOST_KEY' }).waitFor();
+    await page.locator('#curl-note', { hasText: 'It reads the key from SOUNDPOST_KEY' }).waitFor();
     const { stdout } = await run('sh', ['-c', await clipboard()], {
       env: { ...process.env, SOUNDPOST_KEY: service().key },
     });
@@ -153,7 +153,7 @@ describe('sending', () => {
     expect(await instance.inputValue()).toBe('main');
     await page.getByPlaceholder('Name, or number').fill('Nobody');
     await send().click();
-    await page.getByRole('alert').getByText('knows nobody called “Nobody”').waitFor();
+    await page.getByRole('alert').getByText('has no contact “Nobody”').waitFor();
 
     await page.getByLabel('To', { exact: true }).fill('lovel');
     await options(`Ada Lovelace ${ada.number}`).waitFor();
@@ -187,8 +187,8 @@ describe('sending', () => {
   it('a number that nobody has is told with what helps', async () => {
     await page.getByLabel('To', { exact: true }).fill('+12025550199');
     await send().click();
-    await page.locator('#send-status', { hasText: 'Not sent' }).waitFor();
-    await page.locator('#send-note', { hasText: 'Check the number with its country code' }).waitFor();
+    await page.locator('#send-status', { hasText: 'Failed' }).waitFor();
+    await page.locator('#send-note', { hasText: 'Check the number and its country code' }).waitFor();
     expect(await everyFault(page)).toEqual([]);
   });
 });
@@ -286,7 +286,7 @@ it('a probe shows the tracks, in the history their number, and has nothing to pl
 it('an erased result says so, and how it comes back', async () => {
   await service().call('DELETE', `/v1/jobs/${made.jobId}`);
   await open(made.jobId);
-  await page.getByText('no longer kept').waitFor();
+  await page.getByText('have expired').waitFor();
   expect(await page.locator('#job-result').count()).toBe(0);
 });
 

@@ -72,8 +72,8 @@ describe('instances', () => {
   it('ask for the gateway’s key once, and say what to do about a wrong one', async () => {
     await open('Instances');
     await page.getByLabel('Gateway key', { exact: true }).fill('a wrong key');
-    await button('Open the instances').click();
-    await page.getByRole('alert').getByText('The gateway does not know this key').waitFor();
+    await button('Show instances').click();
+    await page.getByRole('alert').getByText('The gateway does not accept this key').waitFor();
     await page.getByLabel('Gateway key', { exact: true }).fill(GATEWAY_API_KEY);
     await page.keyboard.press('Enter');
     await instance('main').getByText('Connected', { exact: true }).waitFor();
@@ -92,11 +92,11 @@ describe('instances', () => {
     await button('New instance').click();
     await page.getByLabel('Name', { exact: true }).fill('main');
     await page.getByRole('radio', { name: /^Loopback/ }).check();
-    await button('Create').click();
+    await button('Create instance').click();
     await page.getByRole('alert').getByText('Choose another name, or delete the other instance.').waitFor();
     await page.getByLabel('Name', { exact: true }).fill('office');
-    await button('Create').click();
-    await page.getByRole('heading', { name: 'office is made' }).waitFor();
+    await button('Create instance').click();
+    await page.getByRole('heading', { name: 'office created' }).waitFor();
     const token = await page.locator('.secret-value').innerText();
     const { status, body } = await service().call(
       'GET',
@@ -104,7 +104,7 @@ describe('instances', () => {
       { key: null, headers: { apikey: token } },
     );
     expect([status, body.instance.state]).toEqual([200, 'open']);
-    await button('I have it').click();
+    await button('Done').click();
     expect(await page.getByText(token).count()).toBe(0);
   });
 
@@ -129,9 +129,9 @@ describe('instances', () => {
   it('have a webhook', async () => {
     const hook = service().outside.hook('events');
     await button('Webhook of office').click();
-    await instance('office').getByLabel('Address').fill(hook.url);
+    await instance('office').getByLabel('URL').fill(hook.url);
     await instance('office').getByRole('button', { name: 'Save' }).click();
-    await instance('office').getByText('Secret that its events are signed with').waitFor();
+    await instance('office').getByText('Signing secret').waitFor();
     expect((await service().gateway('GET', '/webhook/find/office')).body.webhook).toMatchObject({
       url: hook.url,
       enabled: true,
@@ -142,14 +142,14 @@ describe('instances', () => {
   it('are logged out, connected again, and deleted, all after a question where it matters', async () => {
     await button('Log out office').click();
     await confirm('Log out');
-    await instance('office').getByText('Not connected', { exact: true }).waitFor();
+    await instance('office').getByText('Disconnected', { exact: true }).waitFor();
     await instance('office').getByRole('button', { name: 'Connect', exact: true }).click();
     await instance('office').getByText('Connected', { exact: true }).waitFor();
     await button('Delete office').click();
     await confirm('Keep it');
     expect(await instance('office').count()).toBe(1);
     await button('Delete office').click();
-    await confirm('Delete it');
+    await confirm('Delete instance');
     await instance('office').waitFor({ state: 'detached' });
     expect((await service().gateway('GET', '/instance/connectionState/office')).status).toBe(404);
   });
@@ -160,14 +160,14 @@ describe('instances', () => {
     await page.getByRole('radio', { name: /^XMPP/ }).check();
     await page.getByRole('textbox', { name: 'Account' }).fill('soundpost@chat.example');
     await page.getByLabel('Password').fill('secret');
-    await page.getByText('Where its server is').click();
+    await page.getByText('Server settings').click();
     await page.getByLabel('Server', { exact: true }).fill('xmpp://127.0.0.1:1');
-    await button('Create').click();
-    await page.getByRole('heading', { name: 'post is made' }).waitFor();
-    await button('I have it').click();
+    await button('Create instance').click();
+    await page.getByRole('heading', { name: 'post created' }).waitFor();
+    await button('Done').click();
     await instance('post').locator('.reason').waitFor();
     await button('Delete post').click();
-    await confirm('Delete it');
+    await confirm('Delete instance');
     await instance('post').waitFor({ state: 'detached' });
   });
 
@@ -188,11 +188,11 @@ describe('instances', () => {
     await page.getByLabel('Name', { exact: true }).fill('official');
     await page.getByRole('radio', { name: network }).check();
     for (const [label = '', value = ''] of fields) await page.getByLabel(label).fill(value);
-    await button('Create').click();
-    await page.getByRole('heading', { name: 'official is made' }).waitFor();
-    await button('I have it').click();
+    await button('Create instance').click();
+    await page.getByRole('heading', { name: 'official created' }).waitFor();
+    await button('Done').click();
     await button('Delete official').click();
-    await confirm('Delete it');
+    await confirm('Delete instance');
     await instance('official').waitFor({ state: 'detached' });
   });
 });
@@ -208,7 +208,7 @@ describe('an instance on WhatsApp', () => {
     // The token, which nobody shows again, beside the picture; first the one, then the other has the focus.
     expect(await instance('phone').locator('.secret-value').isVisible()).toBe(true);
     const focused = page.locator(':focus');
-    expect(await focused.innerText()).toBe('phone is made');
+    expect(await focused.innerText()).toBe('phone created');
     const { body } = await service().gateway('GET', '/instance/connect/phone');
     expect(await picture.getAttribute('src')).toBe(body.base64);
     expect(await everyFault(page)).toEqual([]);
@@ -216,8 +216,8 @@ describe('an instance on WhatsApp', () => {
     const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
     await page.setViewportSize({ width: 1180, height: 800 });
     expect(wide).toBeLessThanOrEqual(0);
-    await button('I have it').click();
-    await focused.getByText('Pair it with the phone').waitFor();
+    await button('Done').click();
+    await focused.getByText('Pair your phone').waitFor();
     expect(await instance('phone').locator('.secret-value').count()).toBe(0);
 
     server.scan(body.code);
@@ -247,24 +247,24 @@ describe('an instance on WhatsApp', () => {
     await button('Log out phone').click();
     await confirm('Log out');
     server.refusesVersion = () => true;
-    await instance('phone').getByRole('button', { name: 'Pair with a phone' }).click();
+    await instance('phone').getByRole('button', { name: 'Pair phone' }).click();
     const trouble = instance('phone').getByRole('alert').filter({ hasText: 'too old for WhatsApp' });
-    await trouble.getByText('Tell whoever runs the gateway').waitFor();
+    await trouble.getByText('Ask your operator').waitFor();
     expect(await trouble.innerText()).toMatch(/The gateway says: .*WHATSAPP_VERSION/);
     expect(await everyFault(page)).toEqual([]);
-    expect(await button('Show a new picture').count()).toBe(0);
+    expect(await button('Show new QR code').count()).toBe(0);
     server.refusesVersion = () => false;
     await button('Not now').click();
   });
 
   it('is paired anew after it was logged out', async () => {
-    await instance('phone').getByRole('button', { name: 'Pair with a phone' }).click();
+    await instance('phone').getByRole('button', { name: 'Pair phone' }).click();
     await instance('phone')
       .getByRole('img', { name: /^QR code/ })
       .waitFor();
     await button('Not now').click();
     await button('Delete phone').click();
-    await confirm('Delete it');
+    await confirm('Delete instance');
     await instance('phone').waitFor({ state: 'detached' });
   });
 });
@@ -280,9 +280,9 @@ describe('keys', () => {
     await button('New key').click();
     await page.getByLabel('Name', { exact: true }).fill('newsroom');
     await page.getByRole('checkbox', { name: /^voice/ }).check();
-    await page.getByLabel('Send as').fill('main');
-    await button('Create the key').click();
-    await page.getByRole('heading', { name: 'newsroom is made' }).waitFor();
+    await page.getByLabel('Instances').fill('main');
+    await button('Create key').click();
+    await page.getByRole('heading', { name: 'newsroom created' }).waitFor();
     newsroom = await secret();
     const { body } = await usage(newsroom);
     expect(body.data.key).toMatchObject({
@@ -290,14 +290,14 @@ describe('keys', () => {
       scopes: ['extract', 'read', 'download', 'voice'],
       instances: ['main'],
     });
-    await button('I have it').click();
+    await button('Done').click();
     await made('newsroom').getByText('Active').waitFor();
   });
 
   it('are revoked, after a question; the secret of another key is not to be had', async () => {
     expect(await button('Rotate newsroom').count()).toBe(0);
     await button('Revoke newsroom').click();
-    await confirm('Revoke it');
+    await confirm('Revoke key');
     await made('newsroom').waitFor({ state: 'detached' });
     expect((await usage(newsroom)).status).toBe(401);
     await button('Show 1 revoked').click();
@@ -310,11 +310,11 @@ describe('keys', () => {
     await other.getByRole('link', { name: 'Keys', exact: true }).click();
     await other.getByRole('heading', { name: 'leaving (yours)' }).waitFor();
     await other.getByRole('button', { name: 'Rotate leaving' }).click();
-    await other.getByRole('button', { name: 'Rotate it' }).click();
+    await other.getByRole('button', { name: 'Rotate key' }).click();
     await other.getByRole('heading', { name: 'leaving has a new secret' }).waitFor();
-    await other.getByRole('button', { name: 'I have it' }).click();
+    await other.getByRole('button', { name: 'Done' }).click();
     await other.getByRole('button', { name: 'Revoke leaving' }).click();
-    await other.getByText('you will be signed out').waitFor();
+    await other.getByText('will be signed out').waitFor();
     await other.getByRole('button', { name: 'Revoke my own key' }).click();
     await other.getByLabel('API key').waitFor();
     await other.close();
@@ -377,7 +377,7 @@ describe('webhooks', () => {
     const before = hook.received.length;
     await page.getByLabel('Failed since').fill('2026-01-01T00:00');
     await button('Resend').click();
-    await page.getByText('1 notification is being sent again.').waitFor();
+    await page.getByText('Resending 1 delivery.').waitFor();
     await hook.got(before + 1);
     await button('All').click();
     await delivery.getByText('Delivered').waitFor();
@@ -390,11 +390,11 @@ describe('webhooks', () => {
   });
 
   it('show their secret on demand, and replace it', async () => {
-    await button('Show the secret').click();
+    await button('Show secret').click();
     const first = await page.locator('.secret-value').innerText();
     expect(first).toMatch(/^whsec_/);
-    await button('Replace it').click();
-    await confirm('Replace it');
+    await button('Replace secret').click();
+    await confirm('Replace secret');
     await page.getByText('This is the new secret.').waitFor();
     const { body } = await service().call('GET', '/v1/webhooks/secret');
     expect(await page.locator('.secret-value').innerText()).toBe(body.data.secret);
@@ -402,9 +402,9 @@ describe('webhooks', () => {
   });
 
   it('try a receiver', async () => {
-    await page.getByLabel('Address', { exact: true }).fill(hook.url);
-    await button('Send a test').click();
-    await page.getByText(/It answered HTTP 204 after \d+ ms/).waitFor();
+    await page.getByLabel('URL', { exact: true }).fill(hook.url);
+    await button('Send test').click();
+    await page.getByText(/HTTP 204 in \d+ ms/).waitFor();
   });
 });
 
@@ -417,7 +417,7 @@ describe('for everybody', () => {
   };
 
   it('nothing that axe-core finds is serious, light and dark', async () => {
-    for (const colours of ['Dark colours', 'Light colours']) {
+    for (const colours of ['Use dark theme', 'Use light theme']) {
       await button(colours).click();
       for (const view of views) {
         await opened(view);

@@ -69,7 +69,7 @@ it('a new extraction on a phone, and a finished job in light and dark', async ()
   await page.screenshot({ path: picture('phone') });
 
   await page.setViewportSize(DESKTOP);
-  await page.getByRole('button', { name: 'Extract the audio' }).click();
+  await page.getByRole('button', { name: 'Extract audio' }).click();
   await page.locator('#job-status', { hasText: 'Completed' }).waitFor();
   await until(
     'an instance is proposed',
@@ -134,9 +134,9 @@ it('daily work: the list of jobs, a retry of many, the tracks of a film, a trans
   await page.locator('#tracks').scrollIntoViewIfNeeded();
   await shoot('tracks');
 
-  await page.getByText('More choices', { exact: true }).click();
+  await page.getByText('More options', { exact: true }).click();
   await page.getByRole('combobox', { name: 'Transcript' }).selectOption('Subtitles (WebVTT)');
-  await page.getByRole('button', { name: 'Extract the audio' }).click();
+  await page.getByRole('button', { name: 'Extract audio' }).click();
   await page.getByRole('searchbox', { name: 'Find in the transcript' }).fill('harbour');
   await page.locator('#transcript-hits', { hasText: '1 of 2' }).waitFor();
   await until('the waveform is drawn', () => isDrawn(page, '#player-drawing'));

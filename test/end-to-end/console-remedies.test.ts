@@ -76,10 +76,10 @@ describe('of an instance on WhatsApp that is not connected', () => {
     const [whilePaired, whilePairing] = [troubleOf(meaning), troubleOf(`not paired: ${meaning}`)];
     expect(whilePaired).not.toEqual(unknown);
     expect(whilePairing).not.toEqual(unknown);
-    // The gateway connects again by itself where there is a pairing, and only there.
+    // The gateway reconnects by itself where there is a pairing, and only there.
     const isTriedAgain = consequence === 'retry' || consequence === 'restart';
-    expect(/by itself|few minutes/.test(whilePaired.remedy)).toBe(isTriedAgain);
-    expect(whilePairing.remedy).not.toMatch(/by itself/);
+    expect(/automatically|few minutes/.test(whilePaired.remedy)).toBe(isTriedAgain);
+    expect(whilePairing.remedy).not.toMatch(/automatically/);
     // A new picture mends what is between the phone and WhatsApp, and not the gateway or a ban that ends.
     expect(whilePairing.lasts === true).toBe(consequence === 'stay' || consequence === 'renew');
   });

@@ -185,7 +185,7 @@ describe.each(browsers)('in %s', (name, start) => {
     await person.click(open('webhooks'));
     await person.click('#endpoints a', hook.url);
     await person.click('[data-since="noon"]');
-    await person.shows('notifications are being sent again.');
+    await person.shows('Resending');
     expect(person.count).toBeLessThanOrEqual(3);
     await hook.got(before + Math.floor(FAILED / failing.length));
     expect(neighbour.received).toHaveLength(beside);
@@ -204,7 +204,7 @@ describe.each(browsers)('in %s', (name, start) => {
       page.evaluate(`document.activeElement?.id === 'test-url'`),
     );
     await person.press('Enter');
-    await person.shows('It answered HTTP 204');
+    await person.shows('HTTP 204 in');
     expect(person.count).toBeLessThanOrEqual(3);
     expect(hook.received[0]?.json.event).toBe('webhook.test');
   });
@@ -213,9 +213,9 @@ describe.each(browsers)('in %s', (name, start) => {
     await home();
     const person = counted(page);
     await person.click(open('webhooks'));
-    await person.click('button', 'Replace it');
+    await person.click('button', 'Replace secret');
     await person.click('#confirm-yes');
-    await person.shows('The old one counts until');
+    await person.shows('The old one works until');
     expect(person.count).toBeLessThanOrEqual(3);
     const { body } = await service().call('GET', '/v1/webhooks/secret');
     await person.shows(body.data.secret);
@@ -232,7 +232,7 @@ describe.each(browsers)('in %s', (name, start) => {
     );
     await person.type(colleague);
     await person.click('input[name="scope"][value="extract"]');
-    await person.click('button', 'Create the key');
+    await person.click('button', 'Create key');
     await person.click('button', 'Copy');
     await person.shows('Key copied');
     expect(person.count).toBeLessThanOrEqual(6);
@@ -245,7 +245,7 @@ describe.each(browsers)('in %s', (name, start) => {
     await home();
     const person = counted(page);
     await person.click(open('usage'));
-    await person.shows('Hours of audio', 'Requests per minute', 'left', 'renews in');
+    await person.shows('Hours of audio', 'Requests per minute', 'left', 'resets in');
     const days = await page.evaluate(`document.querySelectorAll('#days tr').length`);
     expect(days).toBe(14);
     expect(person.count).toBeLessThanOrEqual(1);
@@ -262,11 +262,11 @@ describe.each(browsers)('in %s', (name, start) => {
     await home();
     const person = counted(page);
     await person.click(open('instances'));
-    await person.shows('Why a second key');
+    await person.shows('Instances belong to the messaging gateway');
     await person.click('#gateway-key');
     await person.type(GATEWAY_API_KEY);
     await person.press('Enter');
-    await person.click(`[data-instance="${phone}"] button`, 'Pair with a phone');
+    await person.click(`[data-instance="${phone}"] button`, 'Pair phone');
     await until('the code is there', () => page.evaluate(`document.querySelector('img.qr') !== null`));
     phones.scan((await service().gateway('GET', `/instance/connect/${phone}`)).body.code);
     await until('it is connected', () =>
@@ -277,8 +277,8 @@ describe.each(browsers)('in %s', (name, start) => {
     await home();
     const second = counted(page);
     await second.click(open('instances'));
-    await second.click(`[data-instance="${phone}-2"] button`, 'Pair with a phone');
-    await second.click('summary', 'The phone cannot scan it');
+    await second.click(`[data-instance="${phone}-2"] button`, 'Pair phone');
+    await second.click('summary', 'Pair by phone number');
     await until('the number has the focus', () => page.evaluate(`document.activeElement?.type === 'tel'`));
     await second.type(PHONE);
     await second.press('Enter');

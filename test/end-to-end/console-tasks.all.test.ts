@@ -265,7 +265,7 @@ describe.each(browsers)('in %s', (name, start) => {
     const person = await home();
     await person.click(historyLink);
     await person.click(rowLink(made));
-    await person.shows('Not sent');
+    await person.shows('Failed');
     await person.click('#send-form [type="submit"]', 'Send again');
     await person.shows('Delivered');
     expect(person.count).toBeLessThanOrEqual(3);
@@ -335,7 +335,7 @@ describe.each(browsers)('in %s', (name, start) => {
     const shown = await page.evaluate('document.querySelector("#jobs").textContent');
     const sending = counted(page);
     await sending.click('#copy-link');
-    await sending.shows('The link to this list is copied.');
+    await sending.shows('Link to this list copied.');
     expect(sending.count).toBeLessThanOrEqual(1);
 
     const colleague = await browser.newPage();
@@ -396,7 +396,7 @@ describe.each(browsers)('in %s', (name, start) => {
     const person = counted(second);
     await person.shows('The upload of huge.mov was interrupted. Choose the same file again');
     await browser.choose(second, [join(folder, 'huge.mov')]);
-    await person.shows('goes on where it stopped');
+    await person.shows('resumed');
     expect(1 + person.count).toBeLessThanOrEqual(3);
     const resumedAt = Number(await second.evaluate(`document.querySelector('#upload').dataset.resumedAt`));
     expect(resumedAt).toBeGreaterThan(10_000_000);

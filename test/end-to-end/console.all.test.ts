@@ -75,7 +75,7 @@ describe('the way of one video', () => {
     await page.goto(proxy.url);
     await page.getByLabel('API key').fill(`sp_aaaaaaaa_${'a'.repeat(40)}`);
     await page.keyboard.press('Enter');
-    await page.getByRole('alert').getByText('The service does not know this key').waitFor();
+    await page.getByRole('alert').getByText('The service does not accept this key').waitFor();
     await signIn(page, proxy.url, service().key);
     await page.locator('#new-title:focus').waitFor();
   });
@@ -86,7 +86,7 @@ describe('the way of one video', () => {
       { afterBytes: VIDEO_BYTES * 0.3, serverHears: true },
     );
     await page.setInputFiles('#file', video);
-    await uploadText('connection lost, trying again').waitFor();
+    await uploadText('connection lost, retrying').waitFor();
     await page.getByRole('button', { name: 'Pause' }).click();
     await uploadText('Paused at').waitFor();
     proxy.isDown = false;
@@ -110,7 +110,7 @@ describe('the way of one video', () => {
       'what there is to draw is drawn',
       async () =>
         (await isDrawn(page, '#trim-drawing')) ||
-        (await page.locator('#trim-note', { hasText: 'is not drawn' }).count()) === 1,
+        (await page.locator('#trim-note', { hasText: 'No waveform' }).count()) === 1,
       PATIENCE_MS,
     );
     const handle = drawing.locator('[part~="region-handle-right"]');
@@ -127,17 +127,17 @@ describe('the way of one video', () => {
 
     await page.getByLabel('End', { exact: true }).fill('3');
     await page.getByLabel('Start').fill('0:05');
-    await page.getByRole('button', { name: 'Extract the audio' }).click();
+    await page.getByRole('button', { name: 'Extract audio' }).click();
     await page.getByRole('alert').getByText('The end must come after the start.').waitFor();
     await page.getByLabel('End', { exact: true }).fill('0:17.5');
   });
 
   it('becomes a job whose end is told by a webhook, and the result plays and has the trimmed length', async () => {
     await page.locator('#loudness-pills').getByText('−16', { exact: true }).click();
-    await page.getByText('More choices', { exact: true }).click();
+    await page.getByText('More options', { exact: true }).click();
     await page.getByLabel('Webhook', { exact: true }).fill(hook.url);
     await page.getByLabel('File name').fill('the best part');
-    await page.getByRole('button', { name: 'Extract the audio' }).click();
+    await page.getByRole('button', { name: 'Extract audio' }).click();
     await status('Completed').waitFor();
     await page.getByRole('heading', { name: 'the best part.mp3' }).waitFor();
 
@@ -191,11 +191,11 @@ describe('a job that takes its time', () => {
   it('shows its step and its progress while it runs, is cancelled, and tried again to its end', async () => {
     const lecture = await service().outside.stalling('lecture.mp4', join(folder, 'lecture.mp4'));
     await page.getByRole('link', { name: 'New', exact: true }).click();
-    await page.getByLabel('Address of a video').fill(lecture.url);
+    await page.getByLabel('Video URL').fill(lecture.url);
     await page.locator('#formats').getByText('Opus', { exact: true }).click();
-    await page.getByRole('button', { name: 'Extract the audio' }).click();
+    await page.getByRole('button', { name: 'Extract audio' }).click();
     const current = page.locator('[aria-current="step"]');
-    await current.getByText('Fetching the video').waitFor();
+    await current.getByText('Downloading').waitFor();
     await page.locator('#progress-left', { hasText: /left/ }).waitFor();
     await page.getByRole('button', { name: 'Cancel' }).click();
     await status('Cancelled').waitFor();
@@ -210,11 +210,11 @@ describe('a job that takes its time', () => {
       }).observe(document.querySelector('#content'), { subtree: true, childList: true, characterData: true });
     })()`);
     await page.getByRole('link', { name: 'History' }).first().click();
-    await page.getByLabel('Search by name, address, host or id').fill('lecture');
+    await page.getByLabel('Search by name, URL, host or id').fill('lecture');
     const row = page.locator(`[data-job="${cancelled}"]`);
     await until('the search leaves one job', async () => (await page.locator('.row').count()) === 1);
     await row.getByRole('button', { name: /^Retry/ }).click();
-    await current.getByText('Fetching the video').waitFor();
+    await current.getByText('Downloading').waitFor();
     expect(jobId()).not.toBe(cancelled);
     lecture.letGo();
     await status('Completed').waitFor();
@@ -230,16 +230,16 @@ describe('a job that takes its time', () => {
     const stuck = await service().outside.stalling('stuck.mp4', join(folder, 'lecture.mp4'));
     const id = await service().submit({ source: { type: 'url', url: stuck.url }, output: { format: 'mp3' } });
     await page.getByRole('link', { name: 'History' }).first().click();
-    await page.getByLabel('Search by name, address, host or id').fill('');
+    await page.getByLabel('Search by name, URL, host or id').fill('');
     const row = page.locator(`[data-job="${id}"]`);
     await row.getByRole('button', { name: /^Cancel/ }).click();
     await row.getByText('Cancelled').waitFor();
     await page.getByRole('button', { name: 'Completed', exact: true }).click();
     await until('only completed jobs are left', async () => (await page.locator('.row').count()) === 2);
     expect(await row.count()).toBe(0);
-    await page.getByLabel('Search by name, address, host or id').fill('no such job');
+    await page.getByLabel('Search by name, URL, host or id').fill('no such job');
     await page.getByText('No matching jobs').waitFor();
-    await page.getByLabel('Search by name, address, host or id').fill('');
+    await page.getByLabel('Search by name, URL, host or id').fill('');
     await page.getByRole('button', { name: 'All', exact: true }).click();
     // What was typed right before does not bring the last state back.
     await row.waitFor();
@@ -249,7 +249,7 @@ describe('a job that takes its time', () => {
   it('says why one failed, and what helps', async () => {
     const url = await service().outside.file('silent.mp4', join(folder, 'silent.mp4'));
     await page.getByRole('link', { name: 'New', exact: true }).click();
-    await page.getByLabel('Address of a video').fill(url);
+    await page.getByLabel('Video URL').fill(url);
     await page.keyboard.press('Enter');
     await status('Failed').waitFor();
     await page.getByText('EXTRACTION_FAILED').waitFor();
@@ -272,7 +272,7 @@ describe('a job of several outputs', () => {
     const asked = watch.requests.length;
     await page.evaluate(`location.hash = '#/jobs/${made}'`);
     await page.getByRole('heading', { name: 'several-full.mp3' }).waitFor();
-    const others = page.getByRole('list', { name: 'Further files' });
+    const others = page.getByRole('list', { name: 'Other files' });
     const link = others.getByRole('link', { name: 'several-peaks.json' });
     expect(await link.getAttribute('download')).toBe('several-peaks.json');
     const { search } = new URL(outputFiles[1].url);
@@ -298,7 +298,7 @@ it('of two tracks that are marked as default, names the one that is taken', asyn
   await page.evaluate(`location.hash = '#/jobs/${made}'`);
   await page.getByRole('heading', { name: 'two.mp3' }).waitFor();
   const [, told] = (await page.locator('#details').innerText()).split('Audio tracks\n');
-  expect(told).toMatch(/^0: .*, the main one; 1: (?!.*the main one)/);
+  expect(told).toMatch(/^0: .*, default; 1: (?!.*default)/);
 });
 
 describe('a job with a transcript', () => {
@@ -351,17 +351,17 @@ describe('a job with a transcript', () => {
     const url = await service().outside.file('asked.mp4', join(folder, 'lecture.mp4'));
     const destination = new URL('/put/{name}', url).href.replace('%7Bname%7D', '{name}');
     await page.getByRole('link', { name: 'New', exact: true }).click();
-    await page.getByLabel('Address of a video').fill(url);
+    await page.getByLabel('Video URL').fill(url);
     await page.locator('#formats').getByText('MP3', { exact: true }).click();
     await page.getByLabel('End', { exact: true }).fill('0:15');
-    if (!(await page.getByLabel('Also as').isVisible())) {
-      await page.getByText('More choices', { exact: true }).click();
+    if (!(await page.getByLabel('Also make').isVisible())) {
+      await page.getByText('More options', { exact: true }).click();
     }
-    await page.getByLabel('Also as').selectOption('Opus');
+    await page.getByLabel('Also make').selectOption('Opus');
     await page.getByRole('combobox', { name: 'Transcript' }).selectOption('Subtitles (SubRip)');
     await page.getByText('Waveform data').click();
     await page.getByLabel('Destination').fill(destination);
-    await page.getByRole('button', { name: 'Extract the audio' }).click();
+    await page.getByRole('button', { name: 'Extract audio' }).click();
     await status('Completed').waitFor();
     const { outputs, destination: told } = await service().job(jobId());
     expect(outputs).toMatchObject([
@@ -372,9 +372,9 @@ describe('a job with a transcript', () => {
     ]);
     expect(told.url).toBe(destination);
 
-    await page.getByRole('button', { name: 'Use the source again' }).click();
+    await page.getByRole('button', { name: 'Reuse source' }).click();
     await page.locator('#new-title').waitFor();
-    expect(await page.getByLabel('Also as').inputValue()).toBe('opus');
+    expect(await page.getByLabel('Also make').inputValue()).toBe('opus');
     expect(await page.getByRole('combobox', { name: 'Transcript' }).inputValue()).toBe('srt');
     expect(await page.locator('#waveform').isChecked()).toBe(true);
     expect(await page.getByLabel('Destination').inputValue()).toBe('');

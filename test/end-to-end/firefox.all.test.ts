@@ -60,7 +60,7 @@ describe('a page whose scripts run', () => {
     page = await open(service().url);
     await page.locator('#key').fill(`sp_aaaaaaaa_${'a'.repeat(40)}`);
     await page.keyboard.press('Enter');
-    await shows(page, 'The service does not know this key');
+    await shows(page, 'The service does not accept this key');
     await page.locator('#key').fill(service().key);
     await page.keyboard.press('Enter');
     await page.waitForSelector('#new-title');
@@ -68,7 +68,7 @@ describe('a page whose scripts run', () => {
 
   it('makes jobs of 30 files that are dropped, and says by name why one has failed', async () => {
     await page.evaluate(dropping(await thirtyFiles(folder)));
-    await shows(page, '30 sources, 2 not taken', '28 of 28 files uploaded');
+    await shows(page, '30 sources, 2 unsupported', '28 of 28 files uploaded');
     await page.locator('#extract').click();
     await shows(page, '30 sources: 26 completed, 4 failed');
     const rows = await page.$$eval('[data-source]', (found) =>
@@ -118,9 +118,9 @@ describe('a page whose scripts are blocked', () => {
   afterAll(() => firefox?.close());
 
   it.each([
-    ['the console', () => service().url, 'The console has not started. It needs JavaScript'],
-    ['the inbox', () => `${service().gatewayUrl}/inbox`, 'The voice inbox has not started.'],
-    ['the reference', () => `${service().url}/docs`, 'The reference has not started. It needs JavaScript'],
+    ['the console', () => service().url, 'The console did not start. It needs JavaScript'],
+    ['the inbox', () => `${service().gatewayUrl}/inbox`, 'The voice inbox did not start.'],
+    ['the reference', () => `${service().url}/docs`, 'The reference did not start. It needs JavaScript'],
     ['the gateway’s', () => `${service().gatewayUrl}/docs`, 'The OpenAPI document needs no script.'],
   ])('%s says so', async (_page, address, text) => {
     const page = await firefox.newPage();

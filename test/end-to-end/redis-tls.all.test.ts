@@ -40,11 +40,14 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** The line of docs/operations.md, with a password. */
+/** The line of docs/operations/redis.md, with a password. */
 async function documentedUser(): Promise<string> {
-  const page = await readFile(join(import.meta.dirname, '..', '..', 'docs', 'operations.md'), 'utf8');
+  const page = await readFile(
+    join(import.meta.dirname, '..', '..', 'docs', 'operations', 'redis.md'),
+    'utf8',
+  );
   const [line] = /^user soundpost on .*$/m.exec(page) ?? [];
-  if (line === undefined) throw new Error('docs/operations.md gives no ACL user');
+  if (line === undefined) throw new Error('docs/operations/redis.md gives no ACL user');
   return line.replace('>the-password', `>${PASSWORD}`);
 }
 

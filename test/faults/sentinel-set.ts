@@ -118,7 +118,7 @@ export class SentinelSet implements StandRedis {
 
   /**
    * SENTINEL FAILOVER, as before maintenance; resolves when another server is the master.
-   * @param pauseMs for so long the old master takes no writes (docs/operations.md "Failover")
+   * @param pauseMs for so long the old master takes no writes (docs/operations/redis.md "Failover")
    */
   async failover(pauseMs = 0): Promise<void> {
     const before = await this.master();

@@ -176,7 +176,7 @@ describe('the inbox', () => {
     await chat(ada.name).click();
     const { port } = gateway;
     await gateway.close();
-    await page.getByText('Connection lost, trying again…').waitFor();
+    await page.getByText('Connection lost, reconnecting…').waitFor();
     gateway = await startTestGateway({ redisUrl: redis.url, dataDir: folder.path, port });
     const { id } = await send(ada.number);
     await bubble(id).waitFor();
@@ -313,7 +313,7 @@ describe('playing somebody', () => {
     await page.getByText(`${hedy.name} has blocked main: nothing gets through.`).waitFor();
     const { id } = await send(hedy.number);
     await page.locator(`[data-message-id="${id}"][data-status="ERROR"]`).waitFor();
-    expect(await bubble(id).locator('.tick').innerText()).toBe('Not delivered');
+    expect(await bubble(id).locator('.tick').innerText()).toBe('Undelivered');
     await reply().fill('Hello?');
     await page.keyboard.press('Enter');
     await page.getByRole('alert').getByText('Not delivered').waitFor();
@@ -348,7 +348,7 @@ describe('what is only to be listened to', () => {
     await openInbox();
     await chat('office').click();
     await bubble(id).waitFor();
-    await page.getByText('The other side of this chat is an instance with an inbox of its own.').waitFor();
+    await page.getByText('The other side of this chat is an instance with its own inbox.').waitFor();
     expect(await page.getByRole('textbox', { name: 'Message' }).isVisible()).toBe(false);
     expect(await page.getByRole('button', { name: /^Call/ }).isVisible()).toBe(false);
     await page.getByRole('combobox', { name: 'Instance' }).selectOption('office');
@@ -382,8 +382,8 @@ describe('an invitation', () => {
     const { body } = await gateway.call('GET', `/group/inviteCode/main?groupJid=${group}`);
     await openInbox();
     await page.goto(body.inviteUrl);
-    await page.getByLabel('Who enters it?').selectOption('guest');
-    await page.getByRole('button', { name: 'Enter the group' }).click();
+    await page.getByLabel('Who joins?').selectOption('guest');
+    await page.getByRole('button', { name: 'Join group' }).click();
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     await chat('The Sound Society').first().waitFor();
     await page.locator('#instances option:checked', { hasText: 'guest' }).waitFor({ state: 'attached' });
@@ -406,14 +406,14 @@ describe('signing in', () => {
       await (isRefused ? route.fulfill({ status: 503, json: {} }) : route.continue());
     });
     await page.goto(await gateway.inboxLink());
-    await page.getByText('The gateway does not answer, trying again…').waitFor();
+    await page.getByText('The gateway does not respond, retrying…').waitFor();
     isAway = false;
     await chat(ada.name).waitFor();
     await page.getByText('Live', { exact: true }).waitFor();
     expect([...refused].sort()).toEqual(['chats', 'events', 'instances', 'session']);
     isAway = true;
     await page.reload();
-    await page.getByText('The gateway does not answer, trying again…').waitFor();
+    await page.getByText('The gateway does not respond, retrying…').waitFor();
     await page.getByRole('button', { name: 'Sign out' }).click();
     isAway = false;
     await page.getByLabel('Gateway key or instance token').fill(API_KEY);
@@ -430,7 +430,7 @@ describe('signing in', () => {
     await page.keyboard.press('Enter');
     await page.getByText('This key does not open the inbox.').waitFor();
     await key.fill(API_KEY);
-    await page.getByRole('button', { name: 'Open the inbox' }).click();
+    await page.getByRole('button', { name: 'Open inbox' }).click();
     await chat(ada.name).waitFor();
     await page.reload();
     await chat(ada.name).waitFor();
@@ -448,7 +448,7 @@ describe('signing in', () => {
     expect(page.url()).toBe(`${gateway.url}/inbox`);
     const other = await browser.context.newPage();
     await other.goto(link);
-    await other.getByText('That link has been used or is older than 10 minutes.').waitFor();
+    await other.getByText('That link was used already or is older than 10 minutes.').waitFor();
     await other.close();
   });
 });

@@ -88,7 +88,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'paused-key-submits',
-    promise: 'operations.md "Keys": a paused key submits nothing',
+    promise: 'docs/operations/keys.md "Keys": a paused key submits nothing',
     in: 'admitClaim',
     search: '!PAUSED_METHODS.has(request.method)',
     replace: "request.method === 'PUT'",
@@ -170,7 +170,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'held-key-not-counted',
-    promise: 'operations.md "Keys": a request that a limit refuses is counted by key and limit',
+    promise: 'docs/operations/keys.md "Limits": a request that a limit refuses is counted by key and limit',
     in: 'heldKeys',
     search: 'observer.keyHeld(key, limit);',
     replace: '',
@@ -235,7 +235,8 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'first-failure-ends-the-wait',
-    promise: 'api.md "Wait for the result": the job has ended: 200, also where it could not be read for a while',
+    promise:
+      'api.md "Wait for the result": the job has ended: 200, also where it could not be read for a while',
     in: 'endOf',
     search: "state = isEnded ? await findJob(services, jobId) : glance && 'unfinished'; } catch (error) {",
     replace:
@@ -308,7 +309,8 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'failed-job-status-not-200',
-    promise: 'api.md "Follow a job": GET /v1/status answers 200 in every state, a failed job an error envelope',
+    promise:
+      'api.md "Follow a job": GET /v1/status answers 200 in every state, a failed job an error envelope',
     in: 'sendFailure',
     search: 'sendJson(response, 200, {',
     replace: 'sendJson(response, 400, {',
@@ -404,7 +406,8 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'repeated-transcription-heard-twice',
-    promise: 'reference/api.md "Transcription for OpenAI\'s clients": the same file again joins the job that runs',
+    promise:
+      'reference/api.md "Transcription for OpenAI\'s clients": the same file again joins the job that runs',
     in: 'joinOrSubmit',
     search: '(await hold()) === 1',
     replace: '(await hold()) === 2',
@@ -452,7 +455,8 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'hopeless-transcription-retried',
-    promise: 'reference/api.md "Transcription for OpenAI\'s clients": x-should-retry: false where it cannot help',
+    promise:
+      'reference/api.md "Transcription for OpenAI\'s clients": x-should-retry: false where it cannot help',
     in: 'sendOpenAiError',
     search: '!isRetryable(error)',
     replace: 'isRetryable(error)',

@@ -84,7 +84,7 @@ export const clientFaults: readonly Fault[] = [
   },
   {
     name: 'wrong-usage-ends-with-1',
-    promise: 'command-line.md "Ends": 2: wrong usage',
+    promise: 'reference/command-line.md "Exit codes": 2: wrong usage',
     in: 'exitCodeOf',
     search: 'if (error instanceof UsageError || error instanceof ConfigurationError) return 2;',
     replace: 'if (error instanceof ConfigurationError) return 2;',
@@ -92,7 +92,7 @@ export const clientFaults: readonly Fault[] = [
   },
   {
     name: 'file-overwritten-without-force',
-    promise: 'command-line.md: a file that is there is overwritten only with --force',
+    promise: 'reference/command-line.md: a file that is there is overwritten only with --force',
     in: 'chooseTarget',
     search: '!overwrites && (await isTaken(path))',
     replace: 'overwrites && (await isTaken(path))',
@@ -100,7 +100,7 @@ export const clientFaults: readonly Fault[] = [
   },
   {
     name: 'fetched-file-not-compared',
-    promise: 'command-line.md: what arrives is compared with its sha256',
+    promise: 'reference/command-line.md: what arrives is compared with its sha256',
     in: 'checked',
     search: "hash.digest('hex') !== sha256",
     replace: "hash.digest('hex').length !== sha256.length",
@@ -108,7 +108,7 @@ export const clientFaults: readonly Fault[] = [
   },
   {
     name: 'interrupted-job-goes-on',
-    promise: 'command-line.md: Ctrl-C cancels the job at the service',
+    promise: 'reference/command-line.md: Ctrl-C cancels the job at the service',
     in: 'followed',
     search: 'if (signal.aborted) { progress.note(`cancelling ${jobId}`);',
     replace: 'if (!signal.aborted) { progress.note(`cancelling ${jobId}`);',
@@ -124,7 +124,8 @@ export const clientFaults: readonly Fault[] = [
   },
   {
     name: 'flaws-of-an-old-patch-release-unseen',
-    promise: 'operations.md "Doctor": warns of an ffmpeg with published flaws that a newer release fixes',
+    promise:
+      'docs/operations/deploying.md "Doctor": warns of an ffmpeg with published flaws that a newer release fixes',
     in: 'flawsFixedSince',
     search: 'return patch < (fixed?.[branch]',
     replace: 'return patch + 1 < (fixed?.[branch]',

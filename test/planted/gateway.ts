@@ -247,7 +247,7 @@ export const gatewayFaults: readonly Fault[] = [
   },
   {
     name: 'foreign-message-edited',
-    promise: 'gateway.md errors not_editable: only own messages can be changed',
+    promise: 'errors.md not_editable: only own messages can be changed',
     in: 'updateMessage',
     search: '!logged.key.fromMe || key.fromMe === false',
     replace: 'key.fromMe === false',

@@ -39,7 +39,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'silence-of-a-clip-counted-from-the-beginning',
-    promise: 'reference/api.md timeline.filledSeconds: how much silence was put into the output',
+    promise: 'timeline.md filledSeconds: how much silence was put into the output',
     in: 'gapMeter',
     search: 'span?.startSeconds ?? 0',
     replace: '0',
@@ -114,7 +114,8 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'notes-cut-in-words',
-    promise: 'reference/api.md "Long voice messages": notes are cut in the longest pause of the last third of what fits',
+    promise:
+      'reference/api.md "Long voice messages": notes are cut in the longest pause of the last third of what fits',
     in: 'cutBefore',
     search: 'return Math.floor((longest.from + longest.to) / 2);',
     replace: 'return earliest;',
@@ -186,7 +187,8 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'large-playlist-read-in-place',
-    promise: 'operations.md "Sandbox": what is longer than 64 KiB is read in a process beside the worker',
+    promise:
+      'docs/operations/security.md "Sandbox": what is longer than 64 KiB is read in a process beside the worker',
     in: 'readApart',
     search: 'sizeBytes <= IN_PLACE_BYTES',
     replace: 'sizeBytes <= 1024 * IN_PLACE_BYTES',
@@ -194,7 +196,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'reader-without-a-limit',
-    promise: 'operations.md "Sandbox": a piece of work may take 5 s of processor time',
+    promise: 'docs/operations/security.md "Sandbox": a piece of work may take 5 s of processor time',
     in: 'ReaderProcess',
     search: "else if (usedSeconds > leftSeconds) this.end(beyond('time'));",
     replace: '',
@@ -202,7 +204,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'one-reader-for-all-keys',
-    promise: 'operations.md "Sandbox": nobody waits for what is read for another key',
+    promise: 'docs/operations/security.md "Sandbox": nobody waits for what is read for another key',
     in: 'Readers.run',
     search: "const { owner = '' } = reading;",
     replace: "const owner = '';",
@@ -210,7 +212,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'segments-put-together-at-once',
-    promise: 'operations.md "Sandbox": what is read in place lets others run in between',
+    promise: 'docs/operations/security.md "Sandbox": what is read in place lets others run in between',
     in: 'unpacked',
     search: 'await nextTurn();',
     replace: '',
@@ -218,7 +220,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'short-packets-read-at-once',
-    promise: 'operations.md "Sandbox": what is read in place lets others run in between',
+    promise: 'docs/operations/security.md "Sandbox": what is read in place lets others run in between',
     in: 'oggPage',
     search: 'await nextTurn();',
     replace: '',
@@ -226,7 +228,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'subtitles-written-at-once',
-    promise: 'operations.md "Sandbox": what is read in place lets others run in between',
+    promise: 'docs/operations/security.md "Sandbox": what is read in place lets others run in between',
     in: 'eachCue',
     search: 'await nextTurn();',
     replace: '',

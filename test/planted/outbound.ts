@@ -99,7 +99,8 @@ export const outboundFaults: readonly Fault[] = [
   },
   {
     name: 'headers-come-back-from-abroad',
-    promise: 'api.md "Headers for the source": a redirect to another origin ends them, even where it leads back',
+    promise:
+      'api.md "Headers for the source": a redirect to another origin ends them, even where it leads back',
     in: 'get',
     search: 'originHeaders = stillAllowed(originHeaders, next.url);',
     replace: 'originHeaders = stillAllowed(options.originHeaders, next.url);',

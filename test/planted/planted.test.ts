@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { faults } from './faults.ts';
 import { Sources } from './place.ts';
+import { wrongPlace } from './promised-in.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -14,6 +15,14 @@ describe('each planted fault', () => {
     expect(after).not.toBe(before);
     expect(fault.tests.filter((test) => !existsSync(join(ROOT, test)))).toEqual([]);
     expect(fault.tests.length).toBeGreaterThan(0);
+  });
+
+  it('says where its promise stands', () => {
+    const lost = faults.flatMap(({ name, promise }) => {
+      const wrong = wrongPlace(promise, ROOT);
+      return wrong === undefined ? [] : [`${name}: ${promise}: ${wrong}`];
+    });
+    expect(lost).toEqual([]);
   });
 
   it('has a name of its own', () => {
@@ -51,5 +60,21 @@ describe('a fault that no longer applies is refused', () => {
 
   it('when it changes nothing', () => {
     expect(() => sources.plant({ ...fault, replace: fault.search })).toThrow('example: it changes nothing');
+  });
+});
+
+describe('a promise that stands nowhere is refused', () => {
+  it.each([
+    ['no-page.md: something', 'names a page that does not exist'],
+    ['README.md "No such section": something', 'README.md has no section, row or term "No such section"'],
+    ['errors.md NO_SUCH_CODE: something', 'docs/reference/errors.md does not name NO_SUCH_CODE'],
+    ['decision 9999: something', 'names a page that does not exist'],
+    ['the page api.md: something', 'names a page in a way of its own'],
+  ])('%s', (promise, wrong) => {
+    expect(wrongPlace(promise, ROOT)).toBe(wrong);
+  });
+
+  it('the contract, which is no page, is not', () => {
+    expect(wrongPlace('contract "Errors": something', ROOT)).toBeUndefined();
   });
 });

@@ -414,7 +414,8 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'evicting-redis-accepted',
-    promise: 'operations.md "Redis": a maxmemory-policy other than noeviction is refused at the start',
+    promise:
+      'docs/operations/redis.md "Requirements": a maxmemory-policy other than noeviction is refused at the start',
     in: 'demandFit',
     search: "if (policy !== 'noeviction') {",
     replace: "if (policy === '') {",
@@ -422,7 +423,8 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'another-secret-accepted',
-    promise: 'operations.md: a process with another SECRET_KEY than Redis knows does not start',
+    promise:
+      'docs/operations/deploying.md "Several processes": a process with another SECRET_KEY than Redis knows does not start',
     in: 'compared',
     search: 'if (known === fingerprint) return',
     replace: "if (known !== '') return",
@@ -462,7 +464,8 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'others-objects-removed',
-    promise: 'operations.md "Storage": other applications may have names beside ours in the bucket',
+    promise:
+      'docs/operations/storage.md "Bucket": other applications may have names beside ours in the bucket',
     in: 'shelvesOf',
     search: '!form.test(name) || ',
     replace: '',

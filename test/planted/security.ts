@@ -4,7 +4,8 @@ import type { Fault } from './fault.ts';
 export const securityFaults: readonly Fault[] = [
   {
     name: 'worker-reads-a-secret-of-the-api',
-    promise: 'operations.md "Kubernetes": each process gets the secrets that it reads, and no others',
+    promise:
+      'docs/operations/deploying.md "Kubernetes": each process gets the secrets that it reads, and no others',
     in: 'voices',
     search: 'apiKey: config.GATEWAY_API_KEY ?? secrets.gatewayApiKey,',
     replace: 'apiKey: config.ADMIN_KEY ?? secrets.gatewayApiKey,',
@@ -20,7 +21,8 @@ export const securityFaults: readonly Fault[] = [
   },
   {
     name: 'tool-with-capabilities',
-    promise: 'operations.md "Sandbox": ffmpeg has no capability, also where the service is root',
+    promise:
+      'docs/operations/security.md "Sandbox": ffmpeg has no capability, also where the service is root',
     in: 'confined',
     search: "level === 'none' ? withoutCapabilities(launcher) : []",
     replace: "level === 'none' ? [] : []",

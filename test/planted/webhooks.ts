@@ -140,7 +140,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'replay-goes-to-the-old-address',
-    promise: 'destinations.md "Put it again": to a fresh address',
+    promise: 'destinations.md "Upload again": to a fresh address',
     in: 'openDestination',
     search: 'replay?.address ?? queued.destinations?.outputs?.[name]',
     replace: '(replay, queued.destinations?.outputs?.[name])',
@@ -148,7 +148,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'put-to-the-old-address-goes-on',
-    promise: 'destinations.md "Put it again": a PUT to the old address is broken off',
+    promise: 'destinations.md "Upload again": a PUT to the old address is broken off',
     in: 'send',
     search: 'if (now?.id !== replay?.id) useless.abort(new Error(REPLACED));',
     replace: '',
@@ -156,7 +156,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'replay-lost-at-the-end-of-a-put',
-    promise: 'destinations.md "Put it again": at any time',
+    promise: 'destinations.md "Upload again": at any time',
     in: 'JobFollowUps.continuePut',
     search: "status === 'pending' && stored?.status !== 'pending'",
     replace: "status === 'pending' && stored?.status === 'pending'",
@@ -164,7 +164,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'secret-headers-go-elsewhere',
-    promise: 'destinations.md "Put it again": headers never go to another scheme, host or port',
+    promise: 'destinations.md "Upload again": headers never go to another scheme, host or port',
     in: 'newAddress',
     search: 'headers ?? (isSameOrigin ? old.headers : undefined)',
     replace: 'headers ?? old?.headers',
@@ -172,7 +172,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'put-given-up-at-expiry',
-    promise: 'destinations.md "Put it again": a file is kept past its time until it is put',
+    promise: 'destinations.md "Upload again": a file is kept past its time until it is put',
     in: 'findFile',
     search: 'if (record.erased) return ERASED;',
     replace: 'if (record.erased || Date.parse(file.expiresAt) <= redisNow()) return ERASED;',

@@ -209,9 +209,7 @@ describe('on the command line', () => {
 
     expect(await runCommand(['accept-secret'], given)).toEqual({
       code: 0,
-      said: expect.stringMatching(
-        /Redis takes the SECRET_KEY with the fingerprint \w{8} .* instead of \w{8}/,
-      ),
+      said: expect.stringMatching(/Redis now accepts the SECRET_KEY with fingerprint \w{8} instead of \w{8}/),
     });
     expect((await keys('list')).code).toBe(0);
     await writeFile(file, secret);

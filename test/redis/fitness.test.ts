@@ -189,7 +189,10 @@ describe('a Redis', () => {
     const common = { ...tls, 'tls-auth-clients': 'no', 'tls-replication': 'yes' };
     const flags = Object.entries(common).flatMap(([name, value]) => [`--${name}`, value]);
     await startRedis('--tls-port', String(port), '--requirepass', 'data', ...flags, ...DURABLE);
-    const page = await readFile(join(import.meta.dirname, '..', '..', 'docs', 'operations.md'), 'utf8');
+    const page = await readFile(
+      join(import.meta.dirname, '..', '..', 'docs', 'operations', 'redis.md'),
+      'utf8',
+    );
     const user = /^user watcher on .*$/m.exec(page)?.[0].replace('>the-password', '>watch');
     const config = join(folder, 'sentinel.conf');
     await writeFile(

@@ -5,11 +5,11 @@ export function DeliveryBody({ delivery }: { readonly delivery: WebhookDelivery 
   const { body, deliveryId } = delivery;
   return (
     <details class="more">
-      <summary>What was sent</summary>
+      <summary>Show payload</summary>
       <div class="delivery-body">
         <p class="hint">
-          Posted as JSON, signed, with <code>webhook-id: {deliveryId}</code>. Of the receiver’s answer the
-          status and the time are above; its text is not kept.
+          Signed JSON with <code>webhook-id: {deliveryId}</code>. Status and time of the response are above;
+          its body is not stored.
         </p>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
         <pre tabIndex={0}>{JSON.stringify(body, null, 2)}</pre>

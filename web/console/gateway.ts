@@ -25,7 +25,7 @@ import { isSignedIn } from './session.ts';
 
 const STORE = 'soundpost.console.gateway';
 const UNKNOWN_KEY =
-  'The gateway does not know this key. On the machine that it runs on this prints it: soundpost keys gateway';
+  'The gateway does not accept this key. To print it, run on the gateway’s machine: soundpost keys gateway';
 
 /** Where the service says that browsers reach its gateway; undefined where it has none of its own. */
 export function gatewayAddress(): string | undefined {
@@ -212,13 +212,13 @@ async function ask<Answer>(method: string, path: string, { json, signal }: Asked
 
 async function answerTo(path: string, init: RequestInit): Promise<Response> {
   const address = gatewayAddress();
-  if (address === undefined) throw fault('This service has no gateway of its own.');
+  if (address === undefined) throw fault('This service has no built-in gateway.');
   try {
     return await fetch(`${address}${path}`, init);
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw fault(`The gateway does not answer at ${address}`, {
-      details: `See that it runs and that browsers reach it there (GATEWAY_PUBLIC_URL). Where it runs, CORS_ORIGINS may lack this page’s origin, ${location.origin}`,
+    throw fault(`The gateway does not respond at ${address}`, {
+      details: `Check that it is running and that browsers can reach it there (GATEWAY_PUBLIC_URL). Its CORS_ORIGINS may lack this page’s origin, ${location.origin}`,
     });
   }
 }

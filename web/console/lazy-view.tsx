@@ -26,8 +26,8 @@ export function lazyView<Props extends object>(
     }
     return fault ? (
       <p class="card fault" role="alert">
-        A part of this page did not load. Check the connection and reload the page; an extension that blocks
-        scripts can be the reason, too.
+        Part of this page did not load. Check your connection and any extension that blocks scripts, then
+        reload the page.
       </p>
     ) : (
       <p class="soft" role="status">

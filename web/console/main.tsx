@@ -141,7 +141,7 @@ class Boundary extends Component<{ children: ComponentChildren }, { broken: bool
   override render() {
     return this.state.broken ? (
       <p class="card fault" role="alert">
-        This view has failed. Reload the page; if it happens again, tell whoever runs the service.
+        This view failed. Reload the page. If it fails again, tell your operator.
       </p>
     ) : (
       this.props.children

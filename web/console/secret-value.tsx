@@ -66,7 +66,7 @@ export function ShownOnce({ title, label, value, children, onKept, isInCard = fa
       <SecretValue key={value} label={label} value={value} isShown />
       <div class="card-foot">
         <Button class="small" onClick={onKept}>
-          I have it
+          Done
         </Button>
       </div>
     </section>

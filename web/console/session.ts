@@ -8,9 +8,10 @@ import { errorCatalogue } from 'soundpost-contract/errors';
 
 /** Who is signed in, for all tabs; nothing secret. */
 const STORE = 'soundpost.console.session';
-const AWAY = 'The service does not answer. See that it runs and that you are online, then try again.';
+const AWAY =
+  'The service does not respond. Check that it is running and that you are online, then try again.';
 const SIGNED_OUT_HERE =
-  'You are signed out here, but the service did not answer: in this browser the session lasts up to 12 hours. Sign in and out again to end it.';
+  'You are signed out, but the service did not respond: the session may last up to 12 hours in this browser. To end it, sign in and out again.';
 
 interface SessionWatcher {
   readonly onSignedIn: () => void;

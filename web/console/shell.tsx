@@ -33,7 +33,7 @@ export function Shell({ view, onSignOut, children }: ShellProps) {
     <div id="app" class="app">
       {/* No link: the part of the address after # names the view, so it cannot name a place in it. */}
       <button type="button" class="skip" id="skip" onClick={() => content.current?.focus()}>
-        To the content
+        Skip to content
       </button>
       <header class="top">
         <a class="brand" href="#/">
@@ -77,7 +77,7 @@ export function Shell({ view, onSignOut, children }: ShellProps) {
 
 function ThemeButton() {
   const dark = useDark();
-  const label = dark ? 'Light colours' : 'Dark colours';
+  const label = dark ? 'Use light theme' : 'Use dark theme';
   return (
     <button
       type="button"

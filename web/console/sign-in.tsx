@@ -6,7 +6,7 @@ import { signIn } from './session.ts';
 import { Button, Fault, useWork } from './ui.tsx';
 
 const UNKNOWN_KEY =
-  'The service does not know this key. Check that all of it was pasted, from sp_ on, or have a new one made with: soundpost keys create';
+  'The service does not accept this key. Check that you pasted all of it, from sp_ on, or create one with: soundpost keys create';
 
 export function SignIn({ reason }: { readonly reason: string }) {
   useEffect(() => {
@@ -42,7 +42,7 @@ export function SignInAgain({ reason }: { readonly reason: string }) {
       onClose={() => dialog.current?.showModal()}
     >
       <h2 id="sign-in-again-title">Sign in again</h2>
-      <p class="soft">What you were doing stays as it is, and goes on after that.</p>
+      <p class="soft">Your work is kept and continues after you sign in.</p>
       <KeyForm reason={reason} />
     </dialog>
   );
@@ -90,8 +90,9 @@ function KeyForm({ reason }: { readonly reason: string }) {
         Sign in
       </Button>
       <p id="key-hint" class="hint">
-        The first start of the service printed one. Others are made with <code>soundpost keys create</code>.
-        You stay signed in for 12 hours, in all tabs of this browser, which does not keep the key.
+        The service printed a key on its first start. To create another, run{' '}
+        <code>soundpost keys create</code>. You stay signed in for 12 hours, in all tabs of this browser. The
+        browser does not store the key.
       </p>
     </form>
   );

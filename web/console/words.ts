@@ -14,29 +14,29 @@ const statuses: Readonly<Record<ShownStatus, string>> = {
   cancelled: 'Cancelled',
 };
 const steps: Readonly<Record<ProcessingStep, string>> = {
-  downloading_video: 'Fetching the video',
-  analyzing_video: 'Looking into it',
-  extracting_audio: 'Extracting the audio',
-  normalizing_audio: 'Levelling the loudness',
+  downloading_video: 'Downloading',
+  analyzing_video: 'Analyzing',
+  extracting_audio: 'Extracting audio',
+  normalizing_audio: 'Normalizing loudness',
   finalizing: 'Finishing',
 };
 const voiceStatuses: Readonly<Record<string, string>> = {
-  pending: 'Waiting',
+  pending: 'Pending',
   sending: 'Sending',
   sent: 'Sent',
-  failed: 'Not sent',
+  failed: 'Failed',
   unknown: 'Unknown',
 };
 const messageStatuses: Readonly<Record<string, string>> = {
   DELIVERY_ACK: 'Delivered',
   READ: 'Read',
   PLAYED: 'Played',
-  ERROR: 'Not delivered',
+  ERROR: 'Undelivered',
 };
 const destinationStatuses: Readonly<Record<string, string>> = {
-  pending: 'Waiting, or on its way',
+  pending: 'Pending',
   completed: 'Delivered',
-  failed: 'Not delivered',
+  failed: 'Failed',
 };
 
 export function statusOf(job: Job): ShownStatus {
@@ -81,7 +81,7 @@ export function languageWord(language: string | null): string | undefined {
 
 /** `aac, stereo, 48 kHz`, and why it cannot be taken. */
 export function trackWord({ codec, channels, sampleRate, decodable, encrypted }: Track): string {
-  const fault = encrypted ? 'encrypted' : decodable ? '' : 'not supported';
+  const fault = encrypted ? 'encrypted' : decodable ? '' : 'unsupported';
   return [codec, channelWord(channels).toLowerCase(), `${sampleRate / 1000} kHz`, fault]
     .filter(Boolean)
     .join(', ');

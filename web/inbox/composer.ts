@@ -37,8 +37,8 @@ export function openComposer({ readOnly, transport }: InboxInstance): void {
   composer.hidden = state.persona === null;
   byId('read-only').hidden = state.persona !== null;
   byId('read-only').textContent = readOnly
-    ? `This chat is on ${networks[transport]}: here you can listen.`
-    : 'The other side of this chat is an instance with an inbox of its own.';
+    ? `This chat is on ${networks[transport]}: you can only listen here.`
+    : 'The other side of this chat is an instance with its own inbox.';
   byId('record').hidden = !canRecord();
   byId('reply-fault').textContent = '';
   fitReply();
@@ -149,7 +149,7 @@ byId('record').addEventListener('click', async () => {
       byId('recording-time').textContent = clock(seconds);
     });
   } catch {
-    byId('reply-fault').textContent = 'The microphone cannot be used.';
+    byId('reply-fault').textContent = 'Cannot use the microphone.';
     return;
   }
   startTyping('recording');

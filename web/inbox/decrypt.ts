@@ -24,7 +24,7 @@ export async function openVoiceNote(audioMessage: AudioMessage): Promise<Blob> {
   const response = await fetch(`media/${name}`);
   if (!response.ok) {
     throw new Error(
-      response.status === 404 ? 'this recording is no longer kept' : 'the recording could not be loaded',
+      response.status === 404 ? 'this recording has expired' : 'the recording could not be loaded',
     );
   }
   const file = new Uint8Array(await response.arrayBuffer());

@@ -88,9 +88,9 @@ function followEvents(signal: AbortSignal): void {
     },
     onLost: () => {
       isLive = false;
-      showConnection('lost', 'Connection lost, trying again…');
+      showConnection('lost', 'Connection lost, reconnecting…');
     },
-    onSignedOut: () => askForKey('This key does not open the inbox any more.'),
+    onSignedOut: () => askForKey('This key no longer opens the inbox.'),
     onEvent: ({ instanceId, envelope }) => {
       if (instanceId === state.instance?.id) {
         void attempt(() => handleEvent(envelope));

@@ -23,8 +23,8 @@ export async function answerInvitation(choose: (instance: InboxInstance) => Prom
   }
   const isGood = await enter(instance, inviteCode);
   await choose(instance);
-  announce(isGood ? `${instance.name} has entered the group.` : 'This invitation is no longer good.');
-  byId('notice').textContent = isGood ? '' : 'This invitation is no longer good.';
+  announce(isGood ? `${instance.name} joined the group.` : 'This invitation is no longer valid.');
+  byId('notice').textContent = isGood ? '' : 'This invitation is no longer valid.';
 }
 
 async function chosenOf(able: readonly InboxInstance[]): Promise<InboxInstance | undefined> {

@@ -49,10 +49,10 @@ function showControls(): void {
   block.setAttribute('aria-pressed', String(persona.hasBlocked));
   block.setAttribute('aria-label', `${persona.name} blocks ${instance.name}`);
   block.title = persona.hasBlocked
-    ? `Let ${first} hear ${instance.name} again`
-    : `Let ${first} block ${instance.name}`;
+    ? `Unblock ${instance.name} as ${first}`
+    : `Block ${instance.name} as ${first}`;
   byId('blocked-note').textContent =
-    `${persona.name} has blocked ${instance.name}${chat.isGroup ? ', which counts outside of groups' : ': nothing gets through'}.`;
+    `${persona.name} has blocked ${instance.name}${chat.isGroup ? ' outside of groups' : ': nothing gets through'}.`;
 }
 
 choice.addEventListener('change', () => {

@@ -22,7 +22,7 @@ export async function begin(whoListens: Listeners): Promise<void> {
     history.replaceState(null, '', address);
     const exchange = (): Promise<boolean> => connection.signInWithCode(code);
     if (!(await connection.untilAnswered(exchange, { onLost: showLost }))) {
-      fault = 'That link has been used or is older than 10 minutes.';
+      fault = 'That link was used already or is older than 10 minutes.';
     }
   }
   if (connection.isSignedIn()) {
@@ -51,7 +51,7 @@ export function showInbox(): void {
 /** Where the page opens while the gateway is away, that is all that there is to show. */
 export function showLost(): void {
   showInbox();
-  showConnection('lost', 'The gateway does not answer, trying again…');
+  showConnection('lost', 'The gateway does not respond, retrying…');
 }
 
 /** Runs what a click or an event asked for; a key that is no longer good leads back to the question for one. */
@@ -62,7 +62,7 @@ export async function attempt(work: () => Promise<unknown>): Promise<void> {
     if (error instanceof connection.NotSignedIn) {
       askForKey('This key does not open the inbox.');
     } else if (!(error instanceof DOMException && error.name === 'AbortError')) {
-      showConnection('lost', 'The gateway does not answer');
+      showConnection('lost', 'The gateway does not respond');
     }
   }
 }

@@ -3,9 +3,9 @@ import type { MessageStatus } from 'soundpost-contract/job';
 import { element, icon } from './elements.ts';
 
 const statuses: Readonly<Record<MessageStatus, { icon: string; text: string; rank: number }>> = {
-  PENDING: { icon: 'clock', text: 'Waiting', rank: 1 },
+  PENDING: { icon: 'clock', text: 'Pending', rank: 1 },
   SERVER_ACK: { icon: 'sent', text: 'Sent', rank: 2 },
-  ERROR: { icon: 'failed', text: 'Not delivered', rank: 3 },
+  ERROR: { icon: 'failed', text: 'Undelivered', rank: 3 },
   DELIVERY_ACK: { icon: 'delivered', text: 'Delivered', rank: 4 },
   READ: { icon: 'delivered', text: 'Read', rank: 5 },
   PLAYED: { icon: 'played', text: 'Played', rank: 6 },

@@ -114,7 +114,7 @@ export interface Uploads {
   /** Stores a file as the source for any number of jobs, until it expires. */
   create(file: SentFile, options?: CallOptions & { readonly filename?: string }): Promise<UploadAnswer>;
   /**
-   * Begins an upload by tus 1.0, whose bytes follow in pieces. Any tus client can resume it at
+   * Starts a tus 1.0 upload, to be sent in pieces. Any tus client can resume it at
    * `/v1/uploads/<file>`.
    */
   begin(sizeBytes: number, options?: CallOptions & { readonly filename?: string }): Promise<UploadAnswer>;
@@ -128,12 +128,12 @@ export interface Keys {
   list(options?: KeyListOptions): Promise<z.infer<typeof KeyList>>;
   /** The answer shows the key itself, once. The calling key must have each scope that it grants. */
   create(request: z.input<typeof NewKeyRequest>, options?: CallOptions): Promise<KeyWithSecret>;
-  /** Makes a new secret of the calling key; the old one works for another 24 hours. */
+  /** Gives the calling key a new secret; the old one works for another 24 hours. */
   rotate(keyId: string, options?: CallOptions): Promise<KeyWithSecret>;
   revoke(keyId: string, options?: CallOptions): Promise<KeyState>;
 }
 
-/** For a page of the service itself: its cookie stands for the key. */
+/** For the service's own pages, which use a session cookie instead of a key. */
 export interface Session {
   begin(key: string, options?: CallOptions): Promise<z.infer<typeof ConsoleSessionState>>;
   end(options?: CallOptions): Promise<object>;
@@ -160,7 +160,7 @@ export interface SoundpostClient {
   /** A job; throws its error if it has failed. */
   status(jobId: string, options?: CallOptions): Promise<Job>;
   jobs(options?: ListOptions): Promise<z.infer<typeof JobList>>;
-  /** The key's jobs, when new or changed, across broken connections, until aborted. */
+  /** Yields the key's new and changed jobs until aborted; reconnects by itself. */
   events(options?: EventsOptions): AsyncIterable<Job>;
   /**
    * Waits for the completed job; throws its error if it fails.
@@ -190,14 +190,14 @@ export interface SoundpostClient {
   ): Promise<z.infer<typeof VoiceMessageAccepted>>;
   /** Deliveries to the webhook of a job. */
   deliveries(jobId: string, options?: CallOptions): Promise<z.infer<typeof DeliveryList>>;
-  /** Sends a notification again, at once and with the same webhook-id. */
+  /** Resends a delivery at once, with the same webhook-id. */
   replayDelivery(
     jobId: string,
     deliveryId: string,
     options?: CallOptions,
   ): Promise<z.infer<typeof DeliveryList>>;
   /**
-   * Puts an output's file to its destination again. @param request a new address or headers;
+   * Uploads an output's file to its destination again. @param request a new URL or headers;
    * default: as before
    */
   replayDestination(
@@ -208,23 +208,23 @@ export interface SoundpostClient {
   ): Promise<z.infer<typeof DeliveryList>>;
   /** Resends deliveries that failed at or after this time. @param since ISO 8601 */
   resendDeliveries(since: string, options?: ResendOptions): Promise<z.infer<typeof Resent>>;
-  /** The endpoints that webhooks were posted to, asked last first. */
+  /** Webhook endpoints, the most recently called first. */
   endpoints(options?: EndpointListOptions): Promise<z.infer<typeof EndpointList>>;
   /**
-   * What was posted to one endpoint, newest first.
+   * Deliveries to one endpoint, newest first.
    * @param endpoint a URL; its query does not count
    */
   deliveriesTo(
     endpoint: string,
     options?: EndpointDeliveriesOptions,
   ): Promise<z.infer<typeof EndpointDeliveries>>;
-  /** Posts a signed `webhook.test` to an address; throws INVALID_WEBHOOK unless it answers 2xx. */
+  /** Posts a signed `webhook.test` to a URL; throws INVALID_WEBHOOK unless it answers 2xx. */
   testWebhook(url: string, options?: CallOptions): Promise<z.infer<typeof WebhookTest>>;
   /** The signing secret of the key’s webhooks, `whsec_…`. */
   webhookSecret(options?: CallOptions): Promise<z.infer<typeof WebhookSecret>>;
   /** Makes a new secret; for 24 hours the old one signs as well. */
   rotateWebhookSecret(options?: CallOptions): Promise<z.infer<typeof WebhookSecret>>;
-  /** With `from` or `to` also by day. */
+  /** What the key has used and has left; with `from` or `to` also by day. */
   usage(options?: UsageOptions): Promise<z.infer<typeof Usage>>;
   readonly uploads: Uploads;
   readonly keys: Keys;

@@ -4,14 +4,14 @@ import { delay } from './delay.ts';
 import { SoundpostError } from './error.ts';
 
 export interface ClientOptions {
-  /** Address of the service, such as `https://audio.example.com`; a path is kept. */
+  /** URL of the service, such as `https://audio.example.com`; a path is kept. */
   readonly baseUrl: string;
-  /** Omitted by a page of the service itself, which has a session in a cookie. */
+  /** Leave out on the service's own pages, which have a session cookie. */
   readonly apiKey?: string;
   /** Default: the global one. */
   readonly fetch?: typeof fetch;
   /**
-   * How often to retry a request without an answer, or with a retryable one. Requests that create
+   * How often to retry a request that got no answer or a retryable error. Requests that create
    * something carry an Idempotency-Key, so that a retry does not repeat them. Default 2.
    */
   readonly retries?: number;
@@ -63,7 +63,7 @@ export class Connection {
     });
   }
 
-  /** @param read what belongs to the answer: where that breaks off, the request is repeated */
+  /** @param read reads the answer; if that fails, the request is retried */
   async #ask<Answer>(
     path: string,
     sending: Sending,
@@ -135,7 +135,7 @@ async function dataOf(response: Response): Promise<unknown> {
   throw new SoundpostError(body.error, { httpStatus: response.status, ...aboutAnswer(response) });
 }
 
-/** Undefined if the body is no envelope. */
+/** Undefined if the body is not an envelope. */
 async function envelopeOf(response: Response): Promise<Envelope | undefined> {
   const body = isJson(response) ? parsed(await response.text()) : undefined;
   if (typeof body !== 'object' || body === null || !('success' in body)) {

@@ -14,7 +14,7 @@ export class SoundpostError extends Error {
   readonly code: SoundpostErrorCode;
   /** 0 without a whole answer; 200 for a failed job. */
   readonly httpStatus: number;
-  /** Every fault of the request with its path, or the known cause. */
+  /** Every invalid field of the request with its path, or the cause if it is known. */
   readonly details: string | undefined;
   /** Quote this when you report an error to the service's operator. */
   readonly requestId: string | undefined;

@@ -2,7 +2,7 @@
 
 export interface ServerEvent {
   readonly event: string;
-  /** Of this event, or of the last one that had an id. */
+  /** Of this event, or of the last event with an id. */
   readonly id: string;
   readonly data: string;
 }

@@ -24,11 +24,11 @@ function nameOf(file: Blob): string {
 
 async function opened(path: string): Promise<{ blob: Blob; name: string }> {
   const { openAsBlob, promises } = nodeFs();
-  if (!(await promises.stat(path)).isFile()) throw new TypeError(`file: ${path} is no regular file`);
+  if (!(await promises.stat(path)).isFile()) throw new TypeError(`file: ${path} is not a regular file`);
   return { blob: await openAsBlob(path), name: path.split(SEPARATOR).at(-1) ?? path };
 }
 
-/** What is used of node:fs, whose types a page does not have. */
+/** The part of node:fs that is used; browsers have no types for it. */
 interface NodeFs {
   openAsBlob(path: string): Promise<Blob>;
   readonly promises: { stat(path: string): Promise<{ isFile(): boolean }> };

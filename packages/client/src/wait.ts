@@ -5,7 +5,7 @@ import { delay } from './delay.ts';
 import { SoundpostError } from './error.ts';
 import { readEvents } from './event-stream.ts';
 
-/** @typeParam File `null` of a probe, which has none */
+/** @typeParam File `null` for a probe, which has no file */
 export type CompletedJob<File extends OutputFile | null = OutputFile> = Job & {
   readonly status: 'completed';
   readonly outputFile: File;
@@ -23,7 +23,7 @@ const FIRST_POLL_MS = 2000;
 const LONGEST_POLL_MS = 5000;
 /** The service sends something every 15 s; a longer silence means that the stream is stuck. */
 const SILENCE_MS = 20_000;
-/** Polling would get the same answer. */
+/** Polling would get these answers too. */
 const REFUSALS = new Set([400, 401, 403]);
 
 /** Throws SoundpostError with the job's own code if it fails. */

@@ -7,9 +7,9 @@ import fluent from 'fluent-ffmpeg';
 import type { FileAccess } from './sandbox.ts';
 
 /**
- * ffmpeg's decoders that a run may open, by family: the audio of the containers that sniff.ts
- * knows. ffmpeg has a hundred more, of games and forgotten software, whose code nobody reviews, and
- * fixed-point ones that it never prefers.
+ * The ffmpeg decoders that a run may open, by family: the audio codecs of the containers in
+ * sniff.ts. ffmpeg has a hundred more, for games and forgotten software. Nobody reviews their code.
+ * It never prefers its fixed-point decoders.
  */
 export const DECODER_FAMILIES: Readonly<Record<string, string>> = {
   // ISO/IEC 11172-3, 13818-3 and -7, 14496-3
@@ -74,7 +74,7 @@ export interface CommandInput {
   readonly part?: { readonly startSeconds: number; readonly seconds: number };
   /** Whether its video is wanted, which permits decoders besides those of audio; default false. */
   readonly withVideo?: boolean;
-  /** Whether its sound begins beyond what is looked at otherwise; default false. */
+  /** Whether its audio begins after the part that ffmpeg probes by default; default false. */
   readonly isLate?: boolean;
   /** When each of its streams begins on the source's clock, by its index; default second 0. */
   readonly beginnings?: ReadonlyMap<number, number>;
@@ -126,8 +126,9 @@ export function inputGuards(demuxer: string, isLate = false): string[] {
 /**
  * By default ffmpeg counts from where it finds the file's beginning. Without video decoders it
  * misses H.264 in Matroska, and counts from the audio. `-seek_timestamp` counts from timestamp 0,
- * except of transport and program streams and Ogg: before 6.0 if the offset equals the
- * beginning, hence the microsecond; since then always, from the earliest stream in use.
+ * except in transport and program streams and Ogg. There, ffmpeg before 6.0 counts from the
+ * beginning if the offset equals it, hence the microsecond. Since 6.0 it always counts from the
+ * earliest stream in use.
  */
 function clock(
   { zeroSeconds, beginnings, isCountedByUse, longestGapSeconds = 0 }: CommandInput,

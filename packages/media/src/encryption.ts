@@ -44,8 +44,8 @@ export function idOf({ id = '' }: FfprobeStream): number {
 }
 
 /**
- * What ffprobe does not tell of streams.
- * @param mostBytes of a movie box that is read; default as many as are read at all
+ * Facts about streams that ffprobe does not report.
+ * @param mostBytes the largest movie box to read; default: the general limit
  * @returns numbers that the container has for those that are encrypted
  * @throws {NotInPlace} for a larger one
  */
@@ -94,7 +94,7 @@ function onlyInside(bytes: Uint8Array, type: string): Uint8Array {
   return insideOf(bytes).find((box) => box.type === type)?.payload ?? new Uint8Array();
 }
 
-/** None of what is no list of boxes: ffmpeg may read it all the same. */
+/** Empty if the bytes are not a list of boxes: ffmpeg may still read them. */
 function insideOf(bytes: Uint8Array): readonly Box[] {
   try {
     return childrenOf(bytes);

@@ -32,7 +32,7 @@ export interface ExtractOptions {
   readonly outputs: readonly [WantedFile, ...WantedFile[]];
   /** Temporary folder on the outputs' file system, left as found; default the first output's. */
   readonly workspace?: string;
-  /** A voice message or a run, of the first output's track and part: in its decode or beside it. */
+  /** A voice message or a run of the first output's track and part, in its decode or another. */
   readonly voice?: WantedFile & { readonly run?: RunChoice };
   readonly signal: AbortSignal;
   /** Longest audio that is accepted, seconds: of the source, whatever part of it is wanted. */
@@ -72,7 +72,7 @@ export interface Extraction {
   readonly sourceSeconds: number;
   /** If an output is silent: the other tracks with sound, by their index, as far as is known. */
   readonly soundingTracks: readonly number[];
-  /** What is missing of a truncated file that was accepted; null where nothing is. */
+  /** The missing part of an accepted truncated file; null if it is whole. */
   readonly truncated: string | null;
 }
 
@@ -81,7 +81,7 @@ const MINUTE = 60 * 1000;
 const DEFAULT_MAX_OUTPUT_BYTES = 8 * 1024 ** 3;
 
 /**
- * @throws {MediaFailure} when the source is at fault; the signal's reason when aborted; any other
+ * @throws {MediaFailure} when the source is unusable; the signal's reason when aborted; any other
  * error is worth a retry. No files are left then.
  */
 export async function extractAudio(options: ExtractOptions): Promise<Extraction> {
@@ -110,7 +110,7 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
     if (truncated !== null && !first.plan.acceptTruncated) {
       throw new MediaFailure(
         'INVALID_VIDEO',
-        `${truncated}; upload it again, or set acceptTruncated to use what is there`,
+        `${truncated}; upload it again, or set acceptTruncated to use the rest`,
       );
     }
     const report = progressReport(null, options.onProgress);
@@ -128,7 +128,7 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
   }
 }
 
-/** A file that is wanted, and what is made of the source for it. */
+/** A file to make, and its plan. */
 interface Request extends WantedFile {
   /** How a recording becomes the file; undefined if the rendition is the file itself. */
   readonly run: RunChoice | undefined;
@@ -156,7 +156,7 @@ function rendition(plan: OutputPlan, path: string): Rendition {
   };
 }
 
-/** Renditions made together: all whose loudness stays as it is, or one that is levelled. */
+/** Renditions made together: all with unchanged loudness, or a single normalised rendition. */
 interface Stage {
   readonly renditions: readonly Rendition[];
   readonly loudnessLufs: number | null;
@@ -296,7 +296,7 @@ async function renderStage(
   }
 }
 
-/** The file as it was rendered, or what is made of its recording. */
+/** The rendered file, or the notes made of its recording. */
 async function finish(
   job: Job,
   { plan, path, run }: Request,

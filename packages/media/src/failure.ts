@@ -67,9 +67,8 @@ const NO_MEMORY = /^\S.*Cannot allocate memory/m;
 export const TOO_MANY_DECODE_ERRORS = 69;
 
 /**
- * What a failed run says about the input: a {@link MediaFailure} with `code` if that is at fault,
- * otherwise the error itself, which is worth a retry (full disk, missing binary, crash, kill,
- * memory).
+ * A {@link MediaFailure} with `code` if the input made the run fail. Otherwise the error itself,
+ * which is worth a retry: full disk, missing binary, crash, kill, memory.
  */
 export function blameInput(error: unknown, code: MediaFailureCode, details: string): unknown {
   if (!(error instanceof ToolFailure)) return error;

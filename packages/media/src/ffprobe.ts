@@ -211,7 +211,7 @@ function withoutUnknown(answer: FfprobeAnswer): FfprobeAnswer {
   const isUnknown = ({ duration_ts }: FfprobeStream): boolean => duration_ts === UNKNOWN_DURATION;
   if (!answer.streams.some(isUnknown)) return answer;
   const streams = answer.streams.map((each) => (isUnknown(each) ? { ...each, duration: undefined } : each));
-  // It is that of the longest.
+  // The duration of the longest stream.
   return { ...answer, streams, format: { ...answer.format, duration: undefined } };
 }
 

@@ -3,7 +3,7 @@
 /** A form that consists of frames, each of which says where the next one begins. */
 export interface Framing {
   readonly demuxer: string;
-  /** What stands {@link lead} bytes after a frame's beginning. */
+  /** The bytes at {@link lead} bytes after a frame's beginning. */
   readonly first: readonly number[];
   readonly lead?: number;
   /** How many frames in a row prove it: the less the bits of a header prove, the more. */
@@ -109,7 +109,7 @@ function ac3FrameBytes(bytes: Uint8Array, at: number): number {
   return rate === 3 ? 0 : kbps * (rate === 0 ? 4 : 6);
 }
 
-/** Annex E: bsid 11 to 16; there may be frames of AC-3 among them. */
+/** Annex E: bsid 11 to 16; frames of AC-3 may be mixed in. */
 function eac3FrameBytes(bytes: Uint8Array, at: number): number {
   const bsid = byteAt(bytes, at + 5) >> 3;
   if (bsid <= 10) return ac3FrameBytes(bytes, at);
@@ -193,7 +193,7 @@ function flvTagBytes(bytes: Uint8Array, at: number): number {
   return isTag && bits(bytes, at + size, 0, 32) === size ? size + 4 : 0;
 }
 
-/** ffmpeg's demuxers accept what stands before; of two that explain as much, the first is taken. */
+/** ffmpeg's demuxers skip bytes before the first frame. If two explain as much, the first wins. */
 export const FRAMINGS: readonly Framing[] = [
   {
     demuxer: 'mp3',

@@ -4,7 +4,7 @@
  */
 import { bits, byteAt, FRAMINGS, type Framing } from './frame-headers.ts';
 
-/** What was found of one form. */
+/** The frames found in one form. */
 interface Find {
   readonly demuxer: string;
   /** Where its first row begins. */
@@ -16,12 +16,12 @@ interface Find {
 interface FrameSearch {
   /** undefined where nothing was found. */
   readonly demuxer: string | undefined;
-  /** How often it was asked whether a frame begins: at most some times at each byte. */
+  /** Tests for the beginning of a frame: at most a few at each byte. */
   readonly tests: number;
 }
 
 /**
- * The form that explains most of the window, and of equals the one that begins first.
+ * The form that explains most of the window; among equals, the first to begin.
  * @param isWhole whether the file ends with the window: then a few frames that are all of it do
  */
 export function searchFrames(window: Uint8Array, isWhole: boolean): FrameSearch {
@@ -61,7 +61,7 @@ function framedRows(search: Search): Find[] {
   return trials.map(({ find }) => find).filter(({ bytes }) => bytes > 0);
 }
 
-/** Linear: a row that fails is shorter than `least`, one that does not is never entered again. */
+/** Linear: a row that fails is shorter than `least`; any other row is never entered again. */
 function rowEnd(search: Search, framing: Framing, from: number): number | undefined {
   const { window, isWhole } = search;
   let at = from;
@@ -168,7 +168,7 @@ function flac(window: Uint8Array): Find[] {
   return best.frames < 2 ? [] : [{ demuxer: 'flac', at: best.from, bytes: best.end - best.from }];
 }
 
-/** A frame's number, or its first sample's, and that of the next; undefined where none begins. */
+/** A frame's number or its first sample's, and the next frame's; undefined if no frame begins. */
 function flacHeader(window: Uint8Array, at: number): { number: number; next: number } | undefined {
   if ((byteAt(window, at + 1) & 0xfe) !== 0xf8) return undefined;
   const blockCode = byteAt(window, at + 2) >> 4;

@@ -20,7 +20,7 @@ export interface Gain {
   readonly ceilingDbtp: number | null;
 }
 
-/** Counts samples anew from 0: unrounded, some are one early. Closes gaps that nothing filled. */
+/** Counts samples from 0 again: unrounded, some are one early. Closes unfilled gaps. */
 const RESTAMP = "asetpts='round(N/SR/TB)'";
 
 /** Limiting at four times the rate catches peaks between samples; past 192 kHz there are none. */
@@ -30,7 +30,7 @@ const MAX_LIMITER_RATE = 192_000;
 /** A mix of many channels may exceed full scale: its encoder gets true peaks below −1 dBTP. */
 const MIX_GAIN: Gain = { gainDb: 0, ceilingDbtp: -1.5 };
 
-/** The encoder's input as it is, to be measured. */
+/** The encoder's unchanged input, for a measurement. */
 export const AS_IT_IS: Gain = { gainDb: 0, ceilingDbtp: null };
 
 type Planned = Pick<OutputPlan, 'formatName' | 'track' | 'trim' | 'timeline' | 'encode'>;
@@ -193,7 +193,7 @@ function startFilter(startSeconds: number): string[] {
   return startSeconds === 0 ? [] : trimFilters({ startSeconds, endSeconds: null });
 }
 
-/** After {@link startFilter}; at the end last, since what follows a gap is what shows it. */
+/** After {@link startFilter}; at the end last, since only the next samples show a gap. */
 function filledFilters(trim: OutputPlan['trim']): string[] {
   if (trim === null) return [FILL_FILTER];
   const { startSeconds, endSeconds } = trim;
@@ -246,9 +246,9 @@ function branchFilters({ plan, gain, last }: Branch, isUniform: boolean): string
 const AT_ONCE = 16_384;
 
 /**
- * Less than half the time of the others' filters beside an encoder (0.2 s, not 0.5, for ten
- * minutes): many samples at once, resampled as 16-bit mono, whose noise at −91 dB no recogniser
- * detects. One or two channels cannot exceed full scale.
+ * Takes less than half the time of the other filters (0.2 s, not 0.5, for ten minutes): many
+ * samples at once, resampled as 16-bit mono. No recogniser detects its noise at −91 dB. One or
+ * two channels cannot exceed full scale.
  */
 function convertForTranscriber(plan: Sound): string[] {
   return [

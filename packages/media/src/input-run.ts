@@ -59,7 +59,7 @@ export class EmptyOutputs extends MediaFailure {
   readonly outputs: readonly number[];
 
   constructor(outputs: readonly number[], options: { cause: unknown }) {
-    super('EXTRACTION_FAILED', 'there is no audio in what was asked for', options);
+    super('EXTRACTION_FAILED', 'there is no audio in the requested part', options);
     this.outputs = outputs;
   }
 }
@@ -79,7 +79,7 @@ export function inputOf({ input, probe }: Pick<Job, 'input' | 'probe'>): Command
   return { file: input, demuxer, zeroSeconds, beginnings, isCountedByUse, isLate, longestGapSeconds };
 }
 
-/** The source, followed by what is decoded instead of it, if anything is. */
+/** The source, followed by the file that is decoded instead of it, if any. */
 export function inputsOf(job: Pick<Job, 'input' | 'probe' | 'uniform'>): CommandInput[] {
   return [inputOf(job), ...(job.uniform === undefined ? [] : [job.uniform.input])];
 }
@@ -168,15 +168,15 @@ async function withUniformSound(job: Job, plans: readonly OutputPlan[]): Promise
   );
 }
 
-/** The same with a mix of tracks as what is decoded, made once for all plans that take it. */
+/** The same job, decoding a mix of tracks that is made once for all plans. */
 export async function withMix(job: Job, mix: AudioTrack, plans: readonly OutputPlan[]): Promise<Job> {
   const graph = mixGraph(job, mix, plans, uniformEnd(job, plans));
   return decodedFirst(job, [mix], plans, [graph]);
 }
 
 /**
- * Decodes what graphs make into one file, of which plans are made instead of the source.
- * @param graphs which end where no plan goes on: {@link uniformEnd}
+ * Decodes the graphs into one file, which plans then use instead of the source.
+ * @param graphs which end where no plan continues: {@link uniformEnd}
  */
 async function decodedFirst(
   job: Job,

@@ -9,13 +9,13 @@ import { defaultTrack } from './track-choice.ts';
 interface Measured {
   /** Where the default track ends on the source's clock, counted; null if it cannot be read. */
   readonly endSeconds: number | null;
-  /** What is missing of a truncated file; null where nothing is. */
+  /** The missing part of a truncated file; null if it is whole. */
   readonly truncated: string | null;
 }
 
 const MINUTE = 60 * 1000;
 
-/** @throws the signal's reason; what is worth a retry */
+/** @throws the signal's reason; errors that are worth a retry */
 export async function measureSource(source: {
   readonly tools: MediaTools;
   /** A regular local file. */

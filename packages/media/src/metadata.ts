@@ -1,6 +1,6 @@
 /**
- * What a result keeps of its source besides the audio, as an ffmetadata file that ffmpeg reads as a
- * second input: an argument holds 128 KiB of tags at most (execve), and a trim moves the chapters.
+ * The tags and chapters that a result keeps, as an ffmetadata file that ffmpeg reads as a second
+ * input. Arguments could hold at most 128 KiB of tags (execve), and a trim moves the chapters.
  */
 import { writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';

@@ -77,7 +77,7 @@ function isMeanOfTwo({ track, encode }: Sound): boolean {
   return track.channels === 2 && encode.channels === 1 && encode.channel === null;
 }
 
-/** What comes before the resampler. */
+/** The filters before the resampler. */
 export function mixFilters({ track, encode }: Sound): string[] {
   const { channels, channel } = encode;
   if (channel !== null) return [pick([channel])];
@@ -94,8 +94,8 @@ export function mixFilters({ track, encode }: Sound): string[] {
 }
 
 /**
- * What comes after the resampler, which mixes to it by the matrix of ITU-R BS.775. To floating
- * point ffmpeg does not scale that matrix down, so that dialogue keeps its level.
+ * The format after the resampler, which mixes by the matrix of ITU-R BS.775. In floating point,
+ * ffmpeg does not scale that matrix down, so dialogue keeps its level.
  * @param isUniform whether the audio may have other channels than the track
  */
 export function layoutFilters(sound: Sound, isUniform: boolean): string[] {
@@ -142,9 +142,9 @@ export const UNHEARD: Heard = { warnings: [], channel: null };
 
 /**
  * Measures a stretch of a track, and ends it.
- * @param clock its number among those of the graph
+ * @param clock its number in the graph
  * @param before the filters that cut the stretch
- * @param plans what is made of it
+ * @param plans for files from this stretch
  */
 export function hearingChains(
   pad: string,
@@ -190,7 +190,7 @@ function levelsIn(stderr: string, clock: number): Map<string, number> {
 export function heardOf(sound: Sound, stderr: string, clock: number): Heard {
   const levels = levelsIn(stderr, clock);
   const peaks = ['all', 'left', 'right'].flatMap((name) => levels.get(`max ${name}`) ?? []);
-  // Of a part that is not there, nothing is said.
+  // The output has no levels for a part that the track does not have.
   if (peaks.length === 0) return UNHEARD;
   const silent: SoundWarning[] = Math.max(...peaks) < SILENT_DB ? ['SILENT'] : [];
   const [left, right, mean] = ['left', 'right', 'mean'].map((name) => levels.get(`mean ${name}`));

@@ -11,7 +11,7 @@ const NOBODY = 'too rare';
 /** Sound that stays out, with its one reason (docs/inputs.md). */
 interface LeftOut {
   readonly name: string;
-  /** Of file names; none of what comes in containers that are read. */
+  /** Of file names. Empty for codecs in containers that Soundpost reads. */
   readonly extensions: readonly string[];
   readonly reason: typeof FREE_DECODER | typeof OTHER_FILES | typeof NOBODY;
   /** How such a file begins, where that tells it; `.` stands for any byte. */
@@ -62,7 +62,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
 ];
 
 interface OtherFile {
-  /** Bytes as above; of texts an expression, without comments and what stands in front. */
+  /** Bytes as above; for text, an expression to match after comments and whitespace. */
   readonly begins: readonly string[] | RegExp;
   readonly name: string;
   /** What to do. */

@@ -31,7 +31,7 @@ export class Peaks {
   }
 
   /**
-   * Writes what was taken; the last pixel may stand for fewer samples than the others.
+   * Writes the pixels; the last one may stand for fewer samples than the others.
    * @returns how many bytes the file has
    */
   async write(path: string, sampleRate: number): Promise<number> {

@@ -70,7 +70,7 @@ export interface OutputPlan {
   readonly copy: CopyPlan | null;
   readonly encode: EncodePlan;
   readonly trim: Trim | null;
-  /** Integrated loudness to reach, LUFS; null: the loudness stays as it is. */
+  /** Integrated loudness to reach, LUFS; null: unchanged. */
   readonly loudnessLufs: number | null;
   readonly timeline: TimelineChoice;
   /** Whether pauses above 1 s become 0.5 s. */
@@ -207,7 +207,7 @@ export function planVoiceRendition(output: OutputRequest, probe: Probe): OutputP
   );
 }
 
-/** What is shortened or cut into notes before it is encoded (packages/media/src/notes). */
+/** A recording to shorten or cut into notes before it is encoded (packages/media/src/notes). */
 export function planRecording(plan: OutputPlan): OutputPlan {
   const { bitDepth } = plan.encode;
   const encoder = bitDepth === 24 ? 'pcm_s24le' : 'pcm_s16le';

@@ -1,4 +1,4 @@
-/** What is in a file, by its own metadata: container, audio tracks, tags, chapters, cover. */
+/** A file's contents by its own metadata: container, audio tracks, tags, chapters, cover. */
 import { open } from 'node:fs/promises';
 import { DECODED_CODECS, MAX_COVER_PIXELS } from './command.ts';
 import { idOf, isEncrypted } from './encryption.ts';
@@ -81,7 +81,7 @@ export interface Probe {
   readonly isAudioOnly: boolean;
 }
 
-/** What is known of a file from other sources, such as the playlist of a stream. */
+/** Facts about a file from other sources, such as the playlist of a stream. */
 type KnownOfFile =
   /** Where it begins on the source's clock, and how long it is. */
   | {
@@ -137,7 +137,7 @@ export async function probe(
   }
   if (first === undefined) {
     const pictures = new Set(answer.streams.filter(({ codec_type }) => codec_type === 'video').map(idOf));
-    // ffmpeg tells by what is in it what a stream is that nothing describes.
+    // ffmpeg detects the codec of an undescribed stream by its contents.
     if ([...encryptedIds].some((id) => !pictures.has(id))) throw encrypted('the audio needs a key');
     throw new MediaFailure('EXTRACTION_FAILED', 'no audio stream');
   }
@@ -223,7 +223,7 @@ function tagName({ codec_tag_string = '', codec_tag = '0x0' }: FfprobeStream): s
   return /^0x0+$/.test(codec_tag) ? 'unknown' : codec_tag;
 }
 
-/** ffprobe says `unknown`, `4 channels` or `ambisonic 1` of what is not a set of speakers. */
+/** ffprobe says `unknown`, `4 channels` or `ambisonic 1` for layouts that are not speakers. */
 function layoutNamed(described = 'unknown'): string | null {
   const labels = /^\d+ channels \((.*)\)$/.exec(described)?.[1] ?? described;
   return /^unknown$|^\d+ channels$|^ambisonic/.test(labels) ? null : labels;

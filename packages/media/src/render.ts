@@ -22,7 +22,7 @@ export interface RenderedFile extends Heard {
   readonly sourceSeconds: number | null;
   /** Silence that was inserted. */
   readonly filledSeconds: number;
-  /** What was missing between its samples, by their timestamps, filled or not. */
+  /** Gaps between its samples, by their timestamps, filled or not. */
   readonly gapSeconds: number;
   /** What a copy's packets hold, whatever their timestamps; otherwise the duration. */
   readonly heldSeconds: number;

@@ -13,7 +13,7 @@ export interface LevelledPcm {
   readonly sourceSeconds: number;
   /** Silence that was put in. */
   readonly filledSeconds: number;
-  /** What was missing between samples, by their timestamps. */
+  /** Gaps between samples, by their timestamps. */
   readonly gapSeconds: number;
 }
 

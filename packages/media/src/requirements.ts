@@ -85,7 +85,7 @@ const SOURCE: Probe = {
 
 const UNNAMED: Probe = { ...SOURCE, tracks: [{ ...SOURCE.tracks[0], channels: 2, layout: null }] };
 
-/** With one that is mono. */
+/** The second one is mono. */
 const TWO_TRACKS: Probe = {
   ...SOURCE,
   tracks: [...SOURCE.tracks, { ...SOURCE.tracks[0], index: 1, streamIndex: 1, channels: 1, layout: 'mono' }],

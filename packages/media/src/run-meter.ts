@@ -44,7 +44,7 @@ export class RunMeter {
     return this.#meter?.(seconds) ?? false;
   }
 
-  /** @param measured by the tool itself @returns the total; what was not seen goes by the clock */
+  /** @param measured by the tool itself @returns the total; unmeasured time counts by the clock */
   end(measured?: number): number {
     clearInterval(this.#timer);
     this.#timer = undefined;

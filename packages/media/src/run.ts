@@ -60,7 +60,7 @@ export interface MediaTools {
   readonly watch?: Parameters<typeof watchedRun>[0]['watch'];
   readonly meter?: ToolMeter;
   /**
-   * For whom they run, who waits for no other owner’s descriptions to be read (reading/reader.ts).
+   * Owner of the runs, who does not wait for other owners’ descriptions (reading/reader.ts).
    */
   readonly owner?: string;
 }
@@ -69,12 +69,12 @@ export interface MediaTools {
 export type FoundTools =
   | {
       readonly tools: Omit<MediaTools, 'sandbox'>;
-      /** By script/ffmpeg, for this checkout. */
-      readonly isBuiltHere: boolean;
+      /** Our own build (decision 28). */
+      readonly isOurs: boolean;
     }
   | {
       readonly tools: undefined;
-      /** What is missing, as a sentence. */
+      /** The missing tools, as a sentence. */
       readonly missing: string;
     };
 
@@ -97,7 +97,7 @@ interface RunOptions extends RunLimits {
   readonly onProgress?: (progress: Progress) => void;
   /** Takes the tool's standard output; omitted: it is discarded. */
   readonly onStdout?: (chunk: Buffer) => void;
-  /** Takes what the tool writes to standard error, besides what is kept of it. */
+  /** Receives the tool's standard error, besides the part that is kept. */
   readonly onStderr?: (chunk: Buffer) => void;
 }
 
@@ -205,7 +205,7 @@ function confined(
 
 /**
  * A FIFO or device would hang the tool for ever, and a symbolic link could lead anywhere.
- * @throws {MediaFailure} INVALID_VIDEO when the path is no regular file.
+ * @throws {MediaFailure} INVALID_VIDEO unless the path is a regular file.
  */
 export async function requireRegularFile(path: string): Promise<{ sizeBytes: number }> {
   const stats = await lstat(path);
@@ -275,7 +275,7 @@ async function supervise(
 const NOT_STARTED =
   /^(prlimit|setpriv|soundpost-start|env|bwrap|\/bin\/sh|sh): .*(failed to execute|execvp|not found)/m;
 
-/** The same error as without a launcher, so that a missing tool is not taken for a faulty file. */
+/** The same error as without a launcher: a missing tool must not look like a faulty file. */
 function notStarted(tool: string): Error {
   return Object.assign(new Error(`${tool} could not be started`), { code: 'ENOENT' });
 }

@@ -50,7 +50,7 @@ const STACK_BYTES = 1024 * 1024;
 /** 32 outputs, each with a file of tags, and ten more: the input, pipes. */
 const OPEN_FILES = 128;
 
-/** Between the signal that ffmpeg handles and the one that it cannot refuse. */
+/** Between the signal that ffmpeg handles and SIGKILL. */
 const CPU_GRACE_SECONDS = 5;
 
 /** Where programs and their libraries are; missing folders are left out. */

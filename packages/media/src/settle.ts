@@ -1,4 +1,4 @@
-/** Whether a file is what was requested, and another one where it is not. */
+/** Checks whether a file is as requested, and makes another if not. */
 
 import type { CommandInput } from './command.ts';
 import { MediaFailure } from './failure.ts';
@@ -15,9 +15,9 @@ import { partsOf } from './track-choice.ts';
 import { flvEnd } from './truncation.ts';
 
 /**
- * Encodes again a copy off the clock or over its bitrate; and, which only a run can tell: audio
- * with silence for a delay, a mean of channels of which one was to be taken, a voice message of a
- * wrong size.
+ * Encodes again if the copy is off the clock or over its bitrate. Also for faults that only a run
+ * shows: silence instead of a delay, a mean of channels instead of one, a voice message of a wrong
+ * size.
  */
 export async function settle(
   job: Job,
@@ -80,7 +80,7 @@ const MAX_FITTINGS = 2;
 /** kbit/s between attempts: SILK spends a tenth more on noise for one of two such neighbours. */
 const BITRATE_STEP = 0.25;
 
-/** Goes by the size of what was made: the declared duration or the bitrate may have been wrong. */
+/** Uses the file's size: the declared duration or the bitrate may have been wrong. */
 export async function fitBubble(
   job: Job,
   request: Rendition,
@@ -145,7 +145,7 @@ export async function renderAnew(
 /** A source of which nothing need be made. */
 type LookedAt = Omit<Job, 'scratch' | 'maxAudioSeconds' | 'maxOutputBytes'>;
 
-/** What is missing of a truncated file; null if it is whole, or unknown. */
+/** The missing part of a truncated file; null if it is whole, or unknown. */
 export async function truncationOf(job: LookedAt): Promise<string | null> {
   const { container, sizeBytes } = job.probe;
   const local = { path: job.input, demuxer: container.demuxer, sizeBytes };
@@ -208,9 +208,8 @@ export class TrackEnds {
   }
 
   /**
-   * Whether what is missing of a file is none, but a delay of a decoder or demuxer: with it, the
-   * track ends so much later than it declares (decisions A2a). Between the streams of a chained Ogg
-   * ffmpeg's timestamps jump.
+   * Whether a gap is only a delay of a decoder or demuxer: the track then ends that much later than
+   * it declares (decisions A2a). Between the streams of a chained Ogg, ffmpeg's timestamps jump.
    */
   async isDelayed(plan: OutputPlan, file: Clock): Promise<boolean> {
     const { track } = plan;

@@ -9,7 +9,7 @@ import { searchFrames } from './frame-search.ts';
 /** How much of a file's head {@link sniffContainer} reads. */
 export const SNIFF_BYTES = 128 * 1024;
 
-/** How much of what follows the tags in front. */
+/** How much to read after the leading tags. */
 const BEHIND_TAGS_BYTES = 64 * 1024;
 
 /** More than any program writes; gigabytes could consist of ten-byte ones. */
@@ -126,7 +126,7 @@ export const containers: readonly Container[] = [
 /** A file of which parts can be read. */
 export interface SniffSource {
   readonly sizeBytes: number;
-  /** Never asked for what is past the end. */
+  /** Never called for bytes past the end. */
   read(start: number, end: number): Promise<Uint8Array>;
 }
 
@@ -175,7 +175,7 @@ export function id3Bytes(bytes: Uint8Array, at: number): number {
   return 10 + footerBytes + sizeBytes.reduce((size, byte) => size * 128 + (byte & 0x7f), 0);
 }
 
-/** APEv2 with a header: 32 bytes, whose size is that of what follows. */
+/** APEv2 with a header of 32 bytes, which holds the size of the rest. */
 function apeTagBytes(bytes: Uint8Array, at: number): number {
   if (!startsWith(bytes, at, 'APETAGEX') || bytes.length < at + 32) return 0;
   return 32 + Buffer.from(bytes.buffer, bytes.byteOffset + at + 12, 4).readUInt32LE();
@@ -213,8 +213,8 @@ function isText(window: Uint8Array): boolean {
 }
 
 /**
- * ISO/IEC 14496-12 section 4.2: boxes in a row, of which ffmpeg skips those that it does not know.
- * Two known ones prove a file, or one that leads out of the window.
+ * ISO/IEC 14496-12 section 4.2: boxes in a row; ffmpeg skips unknown ones. Two known boxes prove a
+ * file, or a single box that ends outside the window.
  */
 function sniffIsoMedia(window: Uint8Array): Container | undefined {
   let known = 0;

@@ -38,13 +38,13 @@ export interface SourceRequest {
   readonly admitStreamRequest?: AdmitStreamRequest | undefined;
 }
 
-/** In the place of what is missing the sound has a gap. */
+/** The audio has a gap where segments are missing. */
 export interface MissingSound {
   /** Of segments that the playlist itself marks as missing (EXT-X-GAP). */
   readonly markedSeconds: number;
   /**
-   * Segments that were empty, cut off or unreadable in three tries, also those of which a part is
-   * there.
+   * Segments that were empty, cut off or unreadable in three attempts, including segments with a
+   * readable part.
    */
   readonly segments: number;
   /** What they lack. */

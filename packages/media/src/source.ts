@@ -93,7 +93,7 @@ async function openStream(
   });
   if (stream === undefined) {
     const again = await downloadFile(ofCaller(request), request);
-    // What comes now may be another one, or none.
+    // The new answer may be another playlist, or not a playlist.
     return openIfStream(again, request, tried + 1);
   }
   if (!('fileUrl' in stream)) return { ...stream, path, name };

@@ -1,6 +1,6 @@
 /**
- * Starts tools by a small program (start.c), one per Node process: a fork of Node itself takes its
- * only thread for 5 ms, and 4.5 ms more per 100 MiB of memory, twice a job.
+ * Starts tools by a small program (start.c), one per Node process. A fork of Node itself would
+ * block its only thread for 5 ms, plus 4.5 ms per 100 MiB of memory, twice a job.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { constants } from 'node:os';
@@ -31,7 +31,7 @@ const PROGRESS = 7;
 const ENDED = 8;
 const STARTED = 9;
 
-/** Length of what follows, kind, number of the run. */
+/** Length of the message, kind, number of the run. */
 const HEADER_BYTES = 12;
 
 const starters = new Map<string, Starter>();
@@ -93,7 +93,7 @@ class Starter {
     if (filter !== undefined && this.#filter !== filter) this.#send(FILTER, 0, filter);
     this.#filter = filter ?? this.#filter;
     const words = [
-      // In this order: limits hold for what follows, and one may forbid to write files.
+      // In this order: limits apply to later steps, and one of them may forbid writing files.
       ...(sees === undefined ? (filter === undefined ? [] : ['seccomp']) : ['landlock']),
       ...(sees?.reads ?? []).map((path) => `read ${path}`),
       ...(sees?.writes ?? []).map((path) => `write ${path}`),

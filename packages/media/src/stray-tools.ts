@@ -9,7 +9,7 @@ import { basename } from 'node:path';
 const TOOLS = new Set(['bwrap', 'ffmpeg', 'ffprobe']);
 
 /**
- * Ends tools of a folder whose owner is known to be dead; no other process has it in its arguments.
+ * Ends the tools of a dead owner, by its folder: no other process has it in its arguments.
  * Does nothing on systems without /proc.
  */
 export async function endStrayTools(folder: string): Promise<void> {

@@ -52,7 +52,7 @@ type StreamSource = Fetched &
 const ROOM_STEP_BYTES = 16 * 1024 * 1024;
 
 /**
- * @returns what is at the playlist's path afterwards
+ * @returns the file at the playlist's path afterwards
  * @throws {MediaFailure} when it cannot be read; ServiceError DOWNLOAD_FAILED where it names an
  * address that is not allowed; what a download throws
  */
@@ -81,7 +81,7 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
       const { kind, path, url, isOpenEnded } = playlist;
       const asked = outputs.length === 0 ? [undefined] : outputs.map(({ track }) => track);
       const described = { kind, url, isOpenEnded, path, sizeBytes, asked };
-      // One that was cut off is downloaded to this path again.
+      // A playlist that was cut off is downloaded to this path again.
       const { content, isTrack, held } = await openStream(described, stream).finally(() => rm(path));
       const fetched = { isTrack, elsewhere: transcriptsElsewhere(outputs, held) };
       if ('fileUrl' in content) {
@@ -102,7 +102,7 @@ export async function fetchStream(playlist: Playlist, request: SourceRequest): P
   }
 }
 
-/** As for a redirect: what came by TLS must not lead to what others on the way can change. */
+/** As for redirects: a playlist fetched by TLS must not lead to content that others can change. */
 function requireTls(url: string, playlist: Playlist): void {
   if (playlist.url.startsWith('https:') && /^http:/i.test(url))
     throw new OutboundRefused('http inside https');
@@ -175,7 +175,7 @@ function secondsOf(segments: Presentation['segments']): number {
   return segments.reduce((sum, { seconds, gapSeconds = 0 }) => sum + gapSeconds + seconds, 0);
 }
 
-/** @param first the one that the joined file begins with */
+/** @param first segment of the joined file */
 function startOf(
   first: Segment | undefined,
   { picturesSeconds }: Presentation,

@@ -22,7 +22,7 @@ export const CLOCK_FILTER = `asetpts='st(1,if(gt(PTS-ld(0),${CLOCK_TOLERANCE_SEC
 /**
  * After {@link CLOCK_FILTER}: adds up in `ld(2)` the silence in the span, and logs it at each gap
  * for {@link filledSamples}. Unlike asetpts it sees frames alone, not the end of a track or a cut.
- * @param clock its number among those of a run, 0 … 9999
+ * @param clock its number in the run, 0 … 9999
  */
 export function gapMeter(span: Span | null, clock: number): string {
   const start = `${span?.startSeconds ?? 0}*sample_rate`;

@@ -12,7 +12,7 @@ export interface Progress {
 /** A kilobyte for each of three measurements of 32 outputs stands behind the statistics. */
 const STDERR_BYTES = 256 * 1024;
 
-/** The last 256 KiB of what was written to standard error. */
+/** The last 256 KiB of standard error. */
 export class Tail {
   #bytes: Buffer = Buffer.alloc(0);
 
@@ -54,7 +54,7 @@ export function progressReader(report: (progress: Progress) => void): (bytes: Bu
 interface ProgressReport {
   /** A callback for one run's seconds, which fills the part of the whole from `from` to `to`. */
   phase(from: number, to: number): (seconds: number) => void;
-  /** The report of one of several tasks, which fills that part of the whole. */
+  /** Progress of one of several tasks, which is that part of the total. */
   part(from: number, to: number, expectedSeconds: number | null): ProgressReport;
   done(): void;
 }

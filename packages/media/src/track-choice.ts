@@ -24,7 +24,7 @@ export function chooseTrack(probe: Probe, asked: number | string | undefined): A
   return track;
 }
 
-/** The one that is taken unless another is asked for, even if nothing can be made of any. */
+/** The track to use unless another is requested, even if no track is usable. */
 export function defaultTrack(probe: Probe): AudioTrack {
   return findTrack(probe.tracks.filter(isUsable), undefined) ?? probe.tracks[0];
 }
@@ -37,7 +37,7 @@ export function offeredTracks({ tracks }: Pick<Probe, 'tracks'>): AudioTrack[] {
   return tracks.slice(0, OFFERED_TRACKS);
 }
 
-/** Those of which something can be made. */
+/** The tracks that can be extracted. */
 export function usableTracks(probe: Pick<Probe, 'tracks'>): AudioTrack[] {
   return offeredTracks(probe).filter(isUsable);
 }

@@ -1,7 +1,7 @@
 /**
  * Whether a file has lost sound (decisions A2a), by what says where its sound is: an MP4's index, a
  * chunk or an object of samples, Matroska's clusters. Without one, nobody can tell. The size of
- * what is around them is often wrong, and proves nothing.
+ * the element around them is often wrong, and proves nothing.
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { NotInPlace } from './reading/in-place.ts';
@@ -197,7 +197,7 @@ const WAVE64: Chunks = {
   isSamples: (header) => startsWith(header, 'data'),
 };
 
-/** More than a day in clusters of five seconds, and what is between them; chunks are fewer. */
+/** More than a day in clusters of five seconds, and the elements between them; chunks are fewer. */
 const MAX_ELEMENTS = 100_000;
 
 async function endOfChunks(file: FileHandle, sizeBytes: number, chunks: Chunks): Promise<number> {
@@ -212,7 +212,7 @@ async function endOfChunks(file: FileHandle, sizeBytes: number, chunks: Chunks):
     if (chunks.isSamples(header)) end = at + length;
     at += Math.max(chunks.headerBytes, Math.ceil(length / chunks.padTo) * chunks.padTo);
   }
-  // Cut off before its samples: within what was read last.
+  // Cut off before its samples: within the last read.
   return end || at;
 }
 

@@ -18,7 +18,7 @@ interface VoiceNoteOptions {
   readonly output: string;
   /** Temporary folder, on the output's file system. */
   readonly workspace: string;
-  /** Whether any mono Ogg Opus is used as it is, even if phones cannot play it; default false. */
+  /** Whether any mono Ogg Opus is used unchanged, even if phones cannot play it; default false. */
   readonly keepsOpus?: boolean;
   readonly signal: AbortSignal;
   /** Longest audio that is accepted, seconds; default 6 h. */
@@ -34,7 +34,7 @@ interface VoiceNote {
   readonly durationSeconds: number;
   /** 64 values, 0 … 100. */
   readonly waveform: Uint8Array;
-  /** The input had a voice note's form and is used as it is. */
+  /** The input had a voice note's form and is used unchanged. */
   readonly passedThrough: boolean;
 }
 

@@ -152,7 +152,7 @@ export function setRateLimit(response: Response, policy: string, rate: RateState
   response.setHeader('RateLimit', `"${policy}";r=${rate.remaining};t=${rate.resetSeconds}`);
 }
 
-// Audits each key that changed something, and each refusal (docs/operations.md "Audit").
+// Audits each key that changed something, and each refusal (docs/operations/security.md "Audit").
 
 interface Use {
   readonly key: string | undefined;

@@ -17,7 +17,7 @@ const codes: Readonly<Partial<Record<ErrorCode, string>>> = {
 };
 const codeOf = (code: ErrorCode): string => codes[code] ?? code.toLowerCase();
 
-/** Failures of a job are 200 elsewhere. Those of the source are the caller's here. */
+/** Elsewhere a failed job is a 200. Here, failures of the source are the caller's errors. */
 function statusOf(code: ErrorCode): number {
   const { httpStatus, blame } = errorCatalogue[code];
   if (httpStatus !== 200) return httpStatus;
@@ -62,7 +62,7 @@ const docs: ErrorDocs<ErrorCode> = {
       error: z.object({
         message: z.string(),
         type: z.string(),
-        param: z.string().nullable().meta({ description: 'The field at fault, if it is one' }),
+        param: z.string().nullable().meta({ description: 'The field that is wrong, if it is one' }),
         code: z.enum(among.map(codeOf)),
       }),
     }),

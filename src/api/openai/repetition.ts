@@ -1,7 +1,7 @@
 /**
- * Requests that were broken off and sent again (decisions F1): the same file with the same fields
- * joins the job that runs, and a job that nobody comes back for within a minute is cancelled. Both
- * hang on one key in Redis, which lives while a request waits and for a minute after.
+ * Requests that broke off and are retried (decisions F1). The same file with the same fields joins
+ * the running job. If no request comes back within a minute, the job is cancelled. Both depend on
+ * one key in Redis, which lives while a request waits and for a minute after.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -19,7 +19,7 @@ import { endOrErase } from '../routes/jobs.ts';
 import { idFor } from '../submission.ts';
 import { pace } from './patience.ts';
 
-/** More than a submission takes. A process that dies in one holds its repetition up for so long. */
+/** More than a submission takes. If a process dies in one, its retry waits this long. */
 const SUBMITTED_WITHIN_MS = 10_000;
 const LOOK_MS = 50;
 
@@ -28,7 +28,7 @@ const failureKey = (tenant: string, same: string): string =>
   ownKey('transcription-failure', tenant, hashOf(same));
 const arrivingKey = (tenant: string): string => ownKey('transcription-arriving', tenant);
 
-/** A request of the tenant arrives: what it may join is not cancelled meanwhile. */
+/** While a request of the tenant arrives, no job that it may join is cancelled. */
 export async function whileArriving<Result>(
   { redis }: ApiServices,
   tenant: string,
@@ -78,7 +78,7 @@ export async function joinOrSubmit(
     }
     const seed = randomUUID();
     const own = idFor('job', seed, 0);
-    // First: a repetition after a crash finds the job.
+    // First, so that a retry after a crash finds the job.
     await redis.set(key, own, 'PX', pace.rejoinMs + 2 * pace.beatMs);
     await submit(seed);
     return { jobId: own, isJoined: false };
@@ -138,7 +138,7 @@ export async function keepFailure(
   await redis.set(failureKey(tenant, same), failure, 'PX', pace.rejoinMs);
 }
 
-/** Not of one that has failed or was erased: the caller wants another try. */
+/** Not if the job has failed or was erased: the caller wants a new attempt. */
 async function isOfUse(services: ApiServices, jobId: string): Promise<boolean> {
   const record = await findJob(services, jobId);
   if (record === undefined || record.erased || record.error !== null) return false;
@@ -162,7 +162,7 @@ async function cancelLater(
     await sleep(beatMs, undefined, { ref: false });
     if (changes.closing.aborted) return;
     leftMs -= beatMs;
-    // A Redis that is away for a moment is asked at the next beat.
+    // If Redis does not answer, the next beat checks again.
     const isArriving = beats < mostBeats && (await redis.exists(arrivingKey(tenant)).catch(() => 1)) === 1;
     if (isArriving) {
       leftMs = wholeMs;

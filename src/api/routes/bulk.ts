@@ -95,7 +95,7 @@ interface Outcome<Done> {
   readonly error?: ErrorBody;
 }
 
-/** Of each job apart. Throws what is no refusal of a job: then the request can be repeated. */
+/** Handles each job on its own. Throws other failures, after which the request can be retried. */
 function each<Done>(
   jobIds: readonly string[],
   act: (jobId: string) => Promise<Done>,

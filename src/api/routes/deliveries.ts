@@ -25,7 +25,7 @@ import { ownedJob } from '../job-answer.ts';
 import { parseRequest, readJson } from '../request.ts';
 import { type ApiServices, keyOf, type Route, type RouteContext } from '../route.ts';
 
-/** Of the last endpoint on a page: when it was asked, ms, and what it is, in base64url. */
+/** The last endpoint on a page: time of its last request in ms, and its address in base64url. */
 const CURSOR_FORM = /^(\d{1,15})-([\w-]+)$/;
 
 const EndpointQuery = z.object({

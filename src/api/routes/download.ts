@@ -133,7 +133,7 @@ export async function sendOnlyFile(context: RouteContext, record: JobRecord): Pr
   return true;
 }
 
-const NO_FILE = 'this job is a probe and has no file; its inputFile says what is in the source';
+const NO_FILE = 'this job is a probe and has no file; its inputFile describes the source';
 
 /** A transcript takes about a minute for some minutes of audio; a webhook serves better. */
 const TRANSCRIPT_LATER_SECONDS = 10;
@@ -289,7 +289,7 @@ async function sendFile(
     return;
   }
   await pipeline(content, response).catch((error: unknown) => {
-    // A caller that disconnects midway is no error of ours.
+    // A caller that disconnects midway is not our error.
     if (!(error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE')) {
       throw error;
     }

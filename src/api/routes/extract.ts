@@ -94,12 +94,12 @@ async function extract(context: RouteContext): Promise<void> {
 }
 
 interface ReceivedJob {
-  /** Stores what is not stored yet. */
+  /** Stores the video unless it is stored already. */
   readonly job: () => Promise<BatchJobRequest>;
   readonly fingerprint: string;
   /** The upload that came with the request, once it is stored. */
   readonly sent: () => string | undefined;
-  /** Forgets a video that is not stored. */
+  /** Frees a video that is not stored. */
   readonly release: () => void;
 }
 
@@ -123,7 +123,7 @@ async function readJob(context: RouteContext): Promise<ReceivedJob> {
   }
 }
 
-/** Only what is queued writes its video: no repetition, and none that has to wait. */
+/** Writes the video only when the job is queued, not for a retry or a job that has to wait. */
 function dataJob(
   context: RouteContext,
   data: string,
@@ -131,7 +131,7 @@ function dataJob(
   release: () => void,
 ): ReceivedJob {
   const { services } = context;
-  // Its form was checked: node skips white space, and knows both alphabets.
+  // Its form was checked. Node skips whitespace and reads both alphabets.
   let bytes: Buffer | undefined = Buffer.from(data.slice(data.indexOf(',') + 1), 'base64');
   let file: string | undefined;
   const { maxInputBytes } = services.settings;

@@ -174,7 +174,7 @@ function managing(context: RouteContext): ApiKey {
   return key;
 }
 
-/** Throws NOT_FOUND. A revoked key is gone, and one that may do more than the caller is hidden. */
+/** Throws NOT_FOUND for a revoked key, and for a key with more access than the caller. */
 async function namedKey({ request, services }: RouteContext, caller: ApiKey): Promise<StoredApiKey> {
   const key = await services.keys.find(String(request.params.keyId));
   if (key === undefined || key.revoked || !mayManage(caller, key)) throw unknownKey();

@@ -195,7 +195,7 @@ async function receive(context: RouteContext, task: Task): Promise<Asked> {
     const parsed = parseFields(fields);
     const { url, response_format: name } = parsed;
     if ((stored === undefined) === (url === undefined)) {
-      throw invalidForm('file', 'send either a file, with a filename, or a url');
+      throw invalidForm('file', 'send either a file or a url');
     }
     const format = responseFormats[name];
     const source = stored === undefined ? { type: 'url' as const, url: url ?? '' } : uploadOf(stored.file);

@@ -1,4 +1,4 @@
-/** GET /v1/usage: the caller's key, its limits and what is left of each (decisions A4, A6). */
+/** GET /v1/usage: the caller's key, its limits and the rest of each (decisions A4, A6). */
 import { Usage } from 'soundpost-contract/answers';
 import { redisNow } from 'soundpost-kit/redis/clock';
 import { lookAtRate, type RateState } from 'soundpost-kit/redis/rate';

@@ -61,9 +61,9 @@ async function send(context: RouteContext): Promise<void> {
       before?.parts?.findIndex(({ status }) => status === 'failed' || status === 'unknown') ?? 0;
     const earlier = record.voiceSendId;
     const isUndelivered = before?.parts?.[stopped]?.messageStatus === 'ERROR';
-    // The notes before it are sent; after one that the network gave up, later ones may be as well.
+    // The notes before it are sent. If the network dropped one, later notes may be sent as well.
     if ((stopped > 0 || isUndelivered) && earlier !== null) {
-      // What follows is decided, whatever replicas say later.
+      // From here the decision stands, whatever replicas say later.
       await services.jobs.replicated('voice', [notePartId(earlier, stopped)]);
       if (await services.followUps.goOnWithVoice(earlier, stopped, voiceMessage, isUndelivered)) {
         const state = readVoiceState(services.redis, record);

@@ -161,7 +161,7 @@ export class TusStore extends DataStore {
     await this.#complete(upload);
   }
 
-  /** Throws INVALID_VIDEO and discards the upload if it is no media. */
+  /** Throws INVALID_VIDEO and discards the upload if it is not media. */
   async #complete({ file, sizeBytes }: Upload): Promise<void> {
     const { storage, redis } = this.#services;
     try {

@@ -39,7 +39,7 @@ export async function runChecks(checks: readonly Check[], limitMs: number): Prom
 }
 
 async function settled(run: Check['run'], limitMs: number): Promise<readonly Finding[]> {
-  const late = new Error(`no answer within ${limitMs / 1000} s: it hangs`);
+  const late = new Error(`no answer within ${limitMs / 1000} s`);
   try {
     return await within(limitMs, run, { reason: () => late });
   } catch (error) {

@@ -24,10 +24,10 @@ export async function checkClock(
   system: System,
 ): Promise<Finding[]> {
   const year = new Date(clock.now()).getUTCFullYear();
-  const remedy = 'have it set by NTP';
+  const remedy = 'set the clock by NTP';
   const command = system.setClock();
   if (year < FIRST_YEAR || year > LAST_YEAR) {
-    return [{ verdict: 'fault', found: `it is the year ${year} by this clock`, remedy, command }];
+    return [{ verdict: 'fault', found: `this clock says the year is ${year}`, remedy, command }];
   }
   const date = new Date(clock.now()).toISOString();
   if (redisTime === undefined) return [ok(`${date}; no Redis to compare it with`)];
@@ -37,25 +37,25 @@ export async function checkClock(
   try {
     redisMs = await redisTime();
   } catch (error) {
-    return [{ verdict: 'warning', found: `${date}; Redis does not tell its time (${messageOf(error)})` }];
+    return [
+      { verdict: 'warning', found: `${date}; could not read the time from Redis (${messageOf(error)})` },
+    ];
   }
   const tookMs = clock.steady() - askedMs;
   const movedMs = clock.now() - nowMs - tookMs;
   if (Math.abs(movedMs) > WORTH_REPORTING_MS) {
-    return [
-      { verdict: 'warning', found: `the clock was set by ${seconds(movedMs)} just now`, remedy, command },
-    ];
+    return [{ verdict: 'warning', found: `the clock just jumped by ${seconds(movedMs)}`, remedy, command }];
   }
   // Redis answered somewhere in between.
   const aheadMs = nowMs + tookMs / 2 - redisMs;
-  if (Math.abs(aheadMs) - tookMs / 2 < WORTH_REPORTING_MS) return [ok(`${date}, as Redis has it`)];
+  if (Math.abs(aheadMs) - tookMs / 2 < WORTH_REPORTING_MS) return [ok(`${date}, same as Redis`)];
   const side = aheadMs > 0 ? 'ahead of' : 'behind';
   const isFault = Math.abs(aheadMs) > MOST_OFF_MS;
   return [
     {
       verdict: isFault ? 'fault' : 'warning',
-      found: `${seconds(aheadMs)} ${side} the clock of Redis${isFault ? ': processes here take no jobs and sweep nothing' : ''}`,
-      remedy: `${remedy}, here and on the machine of Redis`,
+      found: `${seconds(aheadMs)} ${side} the clock of Redis${isFault ? ': workers here start no jobs and clean up nothing' : ''}`,
+      remedy: `${remedy}, here and on the Redis machine`,
       command,
     },
   ];

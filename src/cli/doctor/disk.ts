@@ -20,10 +20,10 @@ const GIB = 1024 ** 3;
 
 /** File systems by number (statfs(2)), and the risk of having data there. */
 const FILE_SYSTEMS: Readonly<Record<number, { name: string; trouble?: string }>> = {
-  16914836: { name: 'tmpfs', trouble: 'is memory: everything is gone when the machine restarts' },
+  16914836: { name: 'tmpfs', trouble: 'is in memory: everything is lost when the machine restarts' },
   2035054128: {
     name: 'overlayfs',
-    trouble: 'is a container’s own layer: everything is gone with the container',
+    trouble: 'is the container’s own layer: everything is lost with the container',
   },
   26985: { name: 'NFS', trouble: 'is on the network: when it hangs, everything hangs' },
   4283649346: { name: 'CIFS', trouble: 'is on the network: when it hangs, everything hangs' },
@@ -45,10 +45,11 @@ const WITHOUT_FILES: Readonly<Record<number, string>> = {
 export async function checkDisk(facts: DiskFacts, system: System): Promise<Finding[]> {
   const { dataDir } = facts;
   const folder = await nearestThatExists(dataDir);
-  const where = folder === dataDir ? dataDir : `${dataDir} (not there yet; made in ${folder})`;
+  const where =
+    folder === dataDir ? dataDir : `${dataDir} (does not exist yet; will be created in ${folder})`;
   try {
     if (!(await stat(folder)).isDirectory()) {
-      return [elsewhere(`${folder} is no folder`)];
+      return [elsewhere(`${folder} is not a folder`)];
     }
     await access(folder, constants.W_OK | constants.X_OK);
   } catch (error) {
@@ -56,8 +57,8 @@ export async function checkDisk(facts: DiskFacts, system: System): Promise<Findi
     return [
       {
         verdict: 'fault',
-        found: `DATA_DIR=${where} cannot be written to (${messageOf(error)})`,
-        remedy: 'give it to the user that the service runs as, or choose another DATA_DIR',
+        found: `cannot write to DATA_DIR=${where} (${messageOf(error)})`,
+        remedy: 'make it writable for the user that runs the service, or choose another DATA_DIR',
         command,
       },
     ];
@@ -66,7 +67,7 @@ export async function checkDisk(facts: DiskFacts, system: System): Promise<Findi
   const kind = FILE_SYSTEMS[type];
   const withoutFiles = WITHOUT_FILES[type];
   if (withoutFiles !== undefined) {
-    return [elsewhere(`DATA_DIR=${where}: its file system (${withoutFiles}) takes no files`)];
+    return [elsewhere(`DATA_DIR=${where}: its file system (${withoutFiles}) cannot hold files`)];
   }
   return [
     room(facts, where, { freeBytes: bavail * bsize, sizeBytes: blocks * bsize, name: kind?.name }),
@@ -75,7 +76,7 @@ export async function checkDisk(facts: DiskFacts, system: System): Promise<Findi
           {
             verdict: 'fault' as const,
             found: `the volume of ${folder} has no inodes left`,
-            remedy: 'remove files from it',
+            remedy: 'delete files there',
             command: `df -i ${shellWord(folder)}`,
           },
         ]
@@ -103,14 +104,13 @@ function room(
   }: { freeBytes: number; sizeBytes: number; name: string | undefined },
 ): Finding {
   const reserve = reserveBytesOf(sizeBytes, reserveBytes);
-  const found = `DATA_DIR=${where}: ${sized(freeBytes)} free of ${sized(sizeBytes)} (${name}), ${sized(reserve)} of them stay free`;
+  const found = `DATA_DIR=${where}: ${sized(freeBytes)} free of ${sized(sizeBytes)} (${name}), ${sized(reserve)} reserved`;
   // The service does not check a file system without a size either.
   if (reserve === 0 || sizeBytes === 0 || freeBytes >= reserve) return ok(found);
   return {
     verdict: 'fault',
-    found: `${found}: no job is taken`,
-    remedy:
-      'free space there, see what takes it; or choose another DATA_DIR, or a smaller DISK_RESERVE_BYTES',
+    found: `${found}: no jobs are accepted`,
+    remedy: 'free some space (this lists what uses it), choose another DATA_DIR, or lower DISK_RESERVE_BYTES',
     command: `du -xh ${shellWord(dataDir)} | sort -h | tail`,
   };
 }
@@ -119,7 +119,7 @@ function trouble({ holdsRedis }: DiskFacts, name: string, what: string): Finding
   return {
     verdict: 'warning',
     found: `its file system (${name}) ${what}${holdsRedis ? ', jobs and API keys included' : ''}`,
-    remedy: 'set DATA_DIR to a folder on a disk of the machine, in a container to a volume',
+    remedy: 'set DATA_DIR to a folder on a local disk, or in a container on a volume',
     command: 'export DATA_DIR=/var/lib/soundpost',
   };
 }

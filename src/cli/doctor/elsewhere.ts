@@ -26,9 +26,7 @@ export async function checkBucket(facts: BucketFacts, ping: () => Promise<void>)
       {
         verdict: 'fault',
         found: messageOf(error),
-        remedy: isMissing
-          ? 'create the bucket, or correct STORAGE_URL'
-          : 'see what the server says to the same question',
+        remedy: isMissing ? 'create the bucket, or correct STORAGE_URL' : 'see what the server answers',
         command: `aws s3 ${verb} s3://${bucket} --region ${region}${server}`,
       },
     ];
@@ -46,18 +44,17 @@ export async function checkGateway(url: string, isOurs: boolean): Promise<Findin
   const command = `curl -sS -m 5 -o /dev/null -w '%{http_code}\\n' ${address}`;
   const answer = await statusOf(address);
   if (typeof answer === 'string') {
-    const remedy =
-      'start it, or correct GATEWAY_URL; jobs run meanwhile, voice messages wait for up to an hour';
+    const remedy = 'start it, or correct GATEWAY_URL; jobs still run, voice messages wait up to an hour';
     return [{ verdict: 'fault', found: `GATEWAY_URL=${url} cannot be reached (${answer})`, remedy, command }];
   }
   if (isOurs && answer !== 200) {
-    const found = `GATEWAY_URL=${url} answers, but is not ready (HTTP ${answer})`;
+    const found = `GATEWAY_URL=${url} is reachable, but not ready (HTTP ${answer})`;
     return [
       {
         verdict: 'warning',
         found,
         remedy:
-          'see its log, or let GATEWAY_URL lead to the one that serves; of another server, set GATEWAY_KIND=other',
+          'check its log, or set GATEWAY_URL to the active gateway; for another server, set GATEWAY_KIND=other',
         command,
       },
     ];
@@ -74,13 +71,12 @@ export async function checkTranscriber(url: string, apiKey: string | undefined):
   const command = `curl -sS -m 5 -o /dev/null -w '%{http_code}\\n'${shown} ${address}`;
   const answer = await statusOf(address, headers);
   if (typeof answer === 'string') {
-    const remedy =
-      'start it, or correct TRANSCRIBER_URL; jobs run meanwhile, transcripts wait for up to a day';
+    const remedy = 'start it, or correct TRANSCRIBER_URL; jobs still run, transcripts wait up to a day';
     const found = `TRANSCRIBER_URL=${url} cannot be reached (${answer})`;
     return [{ verdict: 'fault', found, remedy, command }];
   }
   if (answer === 401 || answer === 403) {
-    const found = `TRANSCRIBER_URL=${url} refuses the key (HTTP ${answer})`;
+    const found = `TRANSCRIBER_URL=${url} rejects the key (HTTP ${answer})`;
     return [{ verdict: 'fault', found, remedy: 'correct TRANSCRIBER_API_KEY', command }];
   }
   return [ok(`TRANSCRIBER_URL=${url} answers (HTTP ${answer})`)];

@@ -43,26 +43,27 @@ export async function checkPorts(host: string, wanted: readonly WantedPort[]): P
 async function checkPort(host: string, { variable, port, isNeeded }: WantedPort): Promise<Finding> {
   const what = `${variable}=${port}`;
   const code = await obstacleTo(host, port);
-  if (code === undefined) return ok(port === 0 ? `${variable}=0: a free one is taken` : `${what} is free`);
+  if (code === undefined) return ok(port === 0 ? `${variable}=0: uses a free port` : `${what} is free`);
   const verdict = isNeeded ? 'fault' : 'warning';
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    const found = `HOST=${host} is no address of this machine (${code})`;
+    const found = `HOST=${host} is not an address of this machine (${code})`;
     return {
       verdict,
       found,
-      remedy: 'listen on all of them, or on this machine alone',
+      remedy: 'listen on all addresses, or only on this machine',
       command: 'export HOST=127.0.0.1',
     };
   }
   const other = {
-    remedy: 'choose another port; `ss -ltnp` names the program that has this one',
+    remedy: 'choose another port; `ss -ltnp` shows which program uses this one',
     command: `export ${variable}=${await freePort(host, port)}`,
   };
-  if (code === 'EACCES') return { verdict, found: `${what}: this user may not listen on it`, ...other };
+  if (code === 'EACCES')
+    return { verdict, found: `${what}: this user has no permission to listen on it`, ...other };
   if (code !== 'EADDRINUSE') return { verdict, found: `${what}: ${code}`, ...other };
-  if (await isSoundpost(host, port)) return ok(`${what} is taken by Soundpost itself, which runs`);
+  if (await isSoundpost(host, port)) return ok(`${what} is in use by Soundpost itself, which is running`);
   const only = isNeeded ? '' : '; only `soundpost worker` needs it';
-  return { verdict, found: `${what} is taken by another program${only}`, ...other };
+  return { verdict, found: `${what} is in use by another program${only}`, ...other };
 }
 
 /** The error code that prevents listening; undefined if nothing does. */

@@ -10,7 +10,7 @@ import type { System } from './system.ts';
 
 type RedisTarget = ReturnType<typeof parseRedisUrl>;
 
-/** Everything that the service's user needs (docs/operations.md "A user of its own"). */
+/** Everything that the service's user needs (docs/operations/redis.md "A user of its own"). */
 export const ACL_RULE =
   'resetchannels &{soundpost}:* ~{soundpost}* -@all +@read +@write +@pubsub +@transaction +@connection -@dangerous +eval +evalsha +time +wait +info +cluster|slots +cluster|info';
 
@@ -18,7 +18,7 @@ export const ACL_RULE =
 export async function checkRedisProgram(system: System): Promise<Finding[]> {
   const program = system.find('redis-server');
   const command = system.install('redis');
-  const remedy = `install Redis ${OLDEST_REDIS} or newer, or set REDIS_URL to one that runs`;
+  const remedy = `install Redis ${OLDEST_REDIS} or newer, or set REDIS_URL to a running one`;
   if (program === undefined) {
     return [
       { verdict: 'fault', found: 'no REDIS_URL, and redis-server is not on the PATH', remedy, command },
@@ -51,12 +51,12 @@ export async function checkRedisServer(server: ServerToCheck, system: System): P
   }
   const refused = await refusalOf(server.redis);
   if (refused !== undefined) {
-    const found = `the user of REDIS_URL lacks a permission (${refused})`;
-    const remedy = 'give it the rule of docs/operations.md "A user of its own"';
+    const found = `the user in REDIS_URL lacks a permission (${refused})`;
+    const remedy = 'give it the rule in docs/operations/redis.md "A user of its own"';
     return [{ verdict: 'fault', found, remedy, command: mending('permission', server, system) }];
   }
   const { version, name } = await versionOf(server.redis);
-  const which = server.isEmbedded ? 'of the Soundpost that runs over DATA_DIR' : 'of REDIS_URL';
+  const which = server.isEmbedded ? 'of the Soundpost that runs on DATA_DIR' : 'at REDIS_URL';
   return [
     ok(`${name} ${version} ${which} answers`),
     ...warnings.map((found): Finding => {

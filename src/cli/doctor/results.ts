@@ -27,17 +27,17 @@ export async function checkResults(config: Config, redis: Redis): Promise<Findin
 function marksFinding(state: Awaited<ReturnType<typeof lookAtMarks>>, place: string): Finding {
   switch (state.kind) {
     case 'same':
-      return ok(`Redis and the results in ${place} belong together`);
+      return ok(`Redis and the files in ${place} belong together`);
     case 'new':
     case 'unfinished':
-      return ok(`the results will be in ${place}; the first start marks them and Redis as one`);
+      return ok(`files will be in ${place}; the first start links them to this Redis`);
     case 'refused':
       return { verdict: 'fault', found: state.problem, remedy: state.remedy };
   }
 }
 
 function notListed(error: unknown): Finding[] {
-  return [{ verdict: 'warning', found: `what lies there could not be listed (${messageOf(error)})` }];
+  return [{ verdict: 'warning', found: `the files could not be listed (${messageOf(error)})` }];
 }
 
 /** Of each folder, how many are named. */
@@ -63,8 +63,8 @@ async function unnamedFindings(inventory: Inventory, shelves: readonly Shelf[]):
     const more = count > SHOWN ? ` and ${count - SHOWN} more` : '';
     findings.push({
       verdict: 'warning',
-      found: `no record names ${count} of the files in ${shelf.folder} (${sizeBytes} bytes): ${names}${more}`,
-      remedy: `they are removed when they have had their time, the last at ${new Date(untilMs).toISOString()}; copy what you still need`,
+      found: `files in ${shelf.folder} without a record: ${count} (${sizeBytes} bytes), ${names}${more}`,
+      remedy: `they expire, the last at ${new Date(untilMs).toISOString()}; copy what you still need`,
     });
   }
   return findings;

@@ -35,7 +35,7 @@ export function requestLog(logger: Logger): RequestHandler {
   };
 }
 
-// Audits each key that changed something, and each refusal (docs/operations.md "Audit").
+// Audits each key that changed something, and each refusal (docs/operations/security.md "Audit").
 
 const keys = new WeakMap<Request, string>();
 const refused = new WeakSet<Request>();

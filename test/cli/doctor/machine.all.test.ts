@@ -51,20 +51,20 @@ describe('the disk', () => {
     ]);
     expect(full.code).toBe(1);
     expect(full.faults).toEqual([
-      expect.stringMatching(/^Disk: .*: 0 MiB free of 20 MiB \(tmpfs\).*no job is taken/),
+      expect.stringMatching(/^Disk: .*: 0 MiB free of 20 MiB \(tmpfs\).*no jobs are accepted/),
     ]);
     const [room, kind] = full.of('Disk');
     expect(room?.command).toBe(`du -xh ${volume.folder} | sort -h | tail`);
-    expect(kind).toMatchObject({ verdict: 'warning', found: expect.stringContaining('everything is gone') });
+    expect(kind).toMatchObject({ verdict: 'warning', found: expect.stringContaining('everything is lost') });
     expect(readOnly.faults).toEqual([
-      expect.stringMatching(/^Disk: DATA_DIR=\/dev\/null\/data cannot be written to/),
+      expect.stringMatching(/^Disk: cannot write to DATA_DIR=\/dev\/null\/data/),
     ]);
     expect(readOnly.of('Disk')[0]?.command).toMatch(
       /install -d -o "\$\(id -un\)" -m 0700 \/dev\/null\/data$/,
     );
     // Root is told that it may write there.
     expect(shown.faults).toEqual([
-      expect.stringMatching(/^Disk: DATA_DIR=\/proc\/data .*\(proc\) takes no files/),
+      expect.stringMatching(/^Disk: DATA_DIR=\/proc\/data .*\(proc\) cannot hold files/),
     ]);
   });
 });
@@ -80,7 +80,7 @@ describe('a port', () => {
       // An address of another machine.
       diagnose({ HOST: '203.0.113.1' }),
     ]);
-    expect(taken.faults).toEqual([`Ports: API_PORT=${port} is taken by another program`]);
+    expect(taken.faults).toEqual([`Ports: API_PORT=${port} is in use by another program`]);
     const [, free = ''] = /^export API_PORT=(\d+)$/.exec(taken.of('Ports')[0]?.command ?? '') ?? [];
     expect(Number(free)).toBeGreaterThan(port);
     expect(twice.faults).toEqual([`Ports: API_PORT and GATEWAY_PORT are both ${both}`]);
@@ -103,14 +103,14 @@ describe('a port', () => {
         .slice(0, 2)
         .map(({ verdict, found }) => `${verdict} ${found}`),
     ).toEqual([
-      `ok API_PORT=${new URL(api).port} is taken by Soundpost itself, which runs`,
-      `ok GATEWAY_PORT=${new URL(gateway).port} is taken by Soundpost itself, which runs`,
+      `ok API_PORT=${new URL(api).port} is in use by Soundpost itself, which is running`,
+      `ok GATEWAY_PORT=${new URL(gateway).port} is in use by Soundpost itself, which is running`,
     ]);
     expect(of('Redis')[0]).toMatchObject({
       verdict: 'ok',
-      found: expect.stringMatching(/^Redis \d\S+ of the Soundpost that runs over DATA_DIR answers$/),
+      found: expect.stringMatching(/^Redis \d\S+ of the Soundpost that runs on DATA_DIR answers$/),
     });
-    expect(of('Clock')[0]?.found).toMatch(/, as Redis has it$/);
+    expect(of('Clock')[0]?.found).toMatch(/, same as Redis$/);
     expect(code).toBe(0);
   });
 });
@@ -135,7 +135,7 @@ describe('Redis', () => {
   });
 
   it('that gives its user too little is a fault with the rule; with the rule it is none', async () => {
-    expect(readPage('docs/operations.md')).toContain(ACL_RULE);
+    expect(readPage('docs/operations/redis.md')).toContain(ACL_RULE);
     const [port = 0] = await freePorts(1);
     const asUser = (rule: string): string[] => [
       '--user',
@@ -153,7 +153,7 @@ describe('Redis', () => {
     const url = `redis://soundpost:the-password@127.0.0.1:${port}`;
     const { faults, of } = await diagnose({ REDIS_URL: url, SECRET_KEY });
     expect(faults).toEqual([
-      expect.stringMatching(/^Redis: the user of REDIS_URL lacks a permission .*eval/),
+      expect.stringMatching(/^Redis: the user in REDIS_URL lacks a permission .*eval/),
     ]);
     const command = of('Redis')[0]?.command ?? '';
     expect(command).toContain(`redis-cli -h 127.0.0.1 -p ${port} --askpass ACL SETUSER soundpost`);
@@ -196,7 +196,7 @@ describe('Redis', () => {
       found: expect.stringMatching(/^[345]\.\d s ahead of the clock of Redis$/),
       command: expect.stringMatching(/chrony|timedatectl/),
     });
-    expect(much.faults).toEqual([expect.stringMatching(/^Clock: 3\d{3}\.\d s behind .*take no jobs/)]);
+    expect(much.faults).toEqual([expect.stringMatching(/^Clock: 3\d{3}\.\d s behind .*start no jobs/)]);
   });
 });
 
@@ -303,7 +303,7 @@ describe('what is printed', () => {
   }, async () => {
     const plain = await doctor([]);
     expect(plain.code).toBe(0);
-    expect(plain.output).toMatch(/^ok {7}Node {11}24\.\d+\.\d+, runs TypeScript as it is$/m);
+    expect(plain.output).toMatch(/^ok {7}Node {11}24\.\d+\.\d+, runs TypeScript directly$/m);
     expect(plain.output).toMatch(/\n\n0 faults, 0 warnings\n$/);
     expect(plain.output).not.toContain('\u001b');
     const [python, script] = ['python3', 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)'];

@@ -49,7 +49,7 @@ describe('a machine', () => {
     async () => {
       const { code, verdict, of, left } = await diagnose();
       // It warns of a temporary folder in memory, which many systems have.
-      const isInMemory = of('Disk').some(({ found }) => found.includes('is memory'));
+      const isInMemory = of('Disk').some(({ found }) => found.includes('is in memory'));
       // And of a system's ffmpeg that lacks fixes.
       const [, version = ''] = /^ffmpeg (\S+) /.exec(of('ffmpeg')[0]?.found ?? '') ?? [];
       const isFlawed = flawsFixedSince(version).length > 0;
@@ -59,7 +59,7 @@ describe('a machine', () => {
           ? expect.objectContaining({ verdict: 'warning', command: 'script/ffmpeg' })
           : expect.objectContaining({ verdict: 'ok', found: expect.stringContaining(mediaTools.ffmpegPath) }),
       ]);
-      expect(of('Sandbox')[0]?.found).toMatch(/(landlock|bubblewrap), with limits/);
+      expect(of('Sandbox')[0]?.found).toMatch(/\((landlock|bubblewrap)\), with limits/);
       expect(left).toEqual([]);
     },
   );
@@ -131,8 +131,8 @@ describe('a machine', () => {
     expect(code).toBe(1);
     const lacks = of('ffmpeg').filter(({ found }) => !found.includes('published flaws'));
     expect(lacks.map(({ verdict, found }) => `${verdict} ${found}`)).toEqual([
-      'fault this ffmpeg has been built without: encoder libopus, encoder libvorbis, filter alimiter',
-      'warning this ffmpeg cannot read some sources; it has been built without: demuxer matroska, every decoder of telephone',
+      'fault this ffmpeg was built without: encoder libopus, encoder libvorbis, filter alimiter',
+      'warning this ffmpeg cannot read some sources; it was built without: demuxer matroska, every decoder of telephone',
     ]);
   });
 
@@ -143,7 +143,7 @@ describe('a machine', () => {
       const { code, faults } = await diagnose({ FFMPEG_PATH: path });
       expect(code).toBe(1);
       expect(faults).toEqual([
-        `ffmpeg: FFMPEG_PATH: there is no ffmpeg with an ffprobe at ${path}: no job can be done`,
+        `ffmpeg: FFMPEG_PATH: there is no ffmpeg with an ffprobe at ${path}: no job can run`,
       ]);
     },
   );
@@ -180,10 +180,12 @@ describe('a machine', () => {
     expect([auto.code, required.code]).toEqual([0, 1]);
     expect(auto.of('Sandbox')[0]).toMatchObject({
       verdict: 'warning',
-      found: expect.stringContaining('ffmpeg is not confined'),
+      found: expect.stringContaining('ffmpeg runs without a sandbox'),
       command: expect.stringMatching(/apt-get install -y bubblewrap$/),
     });
-    expect(required.faults).toEqual([expect.stringContaining('SANDBOX=required refuses to start so')]);
+    expect(required.faults).toEqual([
+      expect.stringContaining('with SANDBOX=required the service does not start'),
+    ]);
   });
 });
 

@@ -19,7 +19,7 @@ export function Usage() {
   return (
     <section id="view-usage" class="view" aria-labelledby="usage-title">
       <ViewHead id="usage" title="Usage">
-        <p class="soft">What this key has used and has left.</p>
+        <p class="soft">Limits of this key and how much is left.</p>
       </ViewHead>
       <Fault text={fault} id="usage-error" />
       <div id="meters" class="meters">
@@ -38,7 +38,7 @@ function Days({ days }: { readonly days: readonly UsageDay[] }) {
   return (
     <section class="card" aria-labelledby="days-title">
       <h2 id="days-title">The last two weeks</h2>
-      <p class="soft">By day (UTC). A job counts on the day on which it ended.</p>
+      <p class="soft">By day (UTC). A job counts on the day it finished.</p>
       <div class="table-frame">
         <table class="job-table" aria-labelledby="days-title">
           <thead>
@@ -50,7 +50,7 @@ function Days({ days }: { readonly days: readonly UsageDay[] }) {
               </th>
               <th scope="col">Jobs</th>
               <th scope="col">Failed</th>
-              <th scope="col">Made</th>
+              <th scope="col">Output</th>
             </tr>
           </thead>
           <tbody id="days">
@@ -132,7 +132,7 @@ function Meter({
       </p>
       <progress max={limit} value={limit - remaining} aria-labelledby={id} />
       <p class="hint">
-        {about ?? (resetSeconds > 0 ? `renews in ${renewal(resetSeconds)}` : 'nothing used')}
+        {about ?? (resetSeconds > 0 ? `resets in ${renewal(resetSeconds)}` : 'nothing used')}
       </p>
     </section>
   );
@@ -150,7 +150,7 @@ function KeyCard({ usage: { key } }: { readonly usage: Told }) {
         rows={[
           ['Name', key.name],
           ['Id', key.id],
-          ['May', key.scopes.join(', ')],
+          ['Permissions', key.scopes.join(', ')],
           ['Instances', all ? 'all' : key.instances.join(', ') || 'none'],
         ]}
       />

@@ -52,7 +52,7 @@ export function referencePage(title: string, files = 'docs/'): Document {
     <div id="reference"></div>
     <main id="not-started" class="not-started">
       <h1>${title}</h1>
-      <p>The reference has not started. It needs JavaScript: allow scripts for this page, check the connection, and reload.</p>
+      <p>The reference did not start. It needs JavaScript: allow scripts for this page, check your connection, and reload.</p>
       <p><a href="openapi.json">The OpenAPI document</a> needs no script.</p>
     </main>
     <script src="${files}scalar.js"></script>

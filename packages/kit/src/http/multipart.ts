@@ -119,10 +119,15 @@ function openParser(
 ): BusboyInstance {
   try {
     const headers = { 'content-type': request.get('content-type') ?? '' };
-    return new Busboy({ headers, limits: { ...LIMITS, ...limits } });
+    return new Busboy({ headers, limits: { ...LIMITS, ...limits }, isPartAFile });
   } catch (error) {
     throw malformed('type', error);
   }
+}
+
+/** The part `file` is one by its name too: a filename is optional (RFC 7578 4.2), and n8n may send none. */
+function isPartAFile(name: string | undefined, type: string | undefined, filename?: string): boolean {
+  return name === 'file' || filename !== undefined || type === 'application/octet-stream';
 }
 
 function asError(error: unknown): Error {

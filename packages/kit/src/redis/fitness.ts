@@ -88,7 +88,7 @@ async function look(options: FitnessOptions, heard: () => Error | undefined): Pr
     if (/NOPERM/.test(message)) {
       throw new RedisUnfit(
         'permission',
-        `the user of REDIS_URL lacks a permission (${message}); docs/operations.md "Redis" has the ACL rule`,
+        `the user of REDIS_URL lacks a permission (${message}); docs/operations/redis.md "A user of its own" has the ACL rule`,
       );
     }
     if (/WRONGPASS|NOAUTH|invalid password/i.test(message)) {
@@ -103,7 +103,7 @@ async function look(options: FitnessOptions, heard: () => Error | undefined): Pr
     if (/cluster support disabled/.test(message)) {
       throw new RedisUnfit(
         'kind',
-        'the Redis of REDIS_URL is no cluster: write redis:// instead of redis+cluster://',
+        'the Redis of REDIS_URL is not a cluster: write redis:// instead of redis+cluster://',
       );
     }
     return `${AWAY} (${message})`;

@@ -244,7 +244,7 @@ const FOLDERS = ['files/', 'uploads/', 'media/'];
 
 /**
  * Aborts our multipart uploads of this age. If the server cannot list them, a rule of the bucket
- * must remove them (docs/operations.md, "Storage").
+ * must remove them (docs/operations/storage.md, "Bucket").
  * @returns how many
  */
 export async function abortAbandoned(bucket: S3Bucket, olderThanMs: number): Promise<number> {

@@ -79,7 +79,7 @@ function reasonOf(error: SdkError, { region }: Place): Reason {
   if (DENIED.has(name) || status === 401 || status === 403) {
     return [
       'EACCES',
-      `access is denied (${name}): check S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY and what they are allowed, see docs/operations.md "Storage"`,
+      `access is denied (${name}): check S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY and what they are allowed, see docs/operations/storage.md "Bucket"`,
     ];
   }
   if (FULL.has(name) || status === 507) {

@@ -29,7 +29,7 @@ export interface Loudness {
 
 interface Normalised {
   readonly files: RenderedFile[];
-  /** What was asked for, as it was made: with the channels that were taken, and the gain. */
+  /** The requested renditions as made: with the channels taken, and the gain. */
   readonly renditions: readonly Rendition[];
   readonly loudness: Loudness;
 }
@@ -107,7 +107,7 @@ interface Measured {
   readonly source: MeasuredLoudness;
 }
 
-/** Measures the mix; where one channel is to be taken instead, again with that one. */
+/** Measures the mix, then again if one channel replaces it. */
 async function measure(
   job: Job,
   asked: readonly Rendition[],
@@ -216,7 +216,7 @@ async function keep(job: Job, wanted: readonly Rendition[]): Promise<void> {
   await Promise.all(wanted.map(({ path }) => rename(attemptPath(job, path), path)));
 }
 
-// Which gain and which ceiling bring a loudness to its target, from what was measured (pure).
+// The gain and ceiling that bring a measured loudness to its target (pure).
 
 /** A finished file's ceiling (EBU R 128 section 1: −1 dBTP), less one step of ebur128, 0.1 dB. */
 const MAX_PEAK_DBTP = -1.1;
@@ -227,7 +227,7 @@ const FIRST_CEILING_DBTP = -1.6;
 /** Peaks between samples are rarely higher by more; measuring the finished file finds those. */
 const BETWEEN_SAMPLES_DB = 1;
 
-/** Near enough: half of what is promised. */
+/** Near enough: half of the promised tolerance. */
 const TOLERANCE_LU = 0.25;
 
 /** `alimiter` takes no lower limit than −24 dB. */

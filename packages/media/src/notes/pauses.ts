@@ -63,8 +63,8 @@ export function withoutLongPauses(levels: Levels): Stretch[] {
 }
 
 /**
- * The window at which a note ends that may reach from `from` to `latest`: in the middle of the
- * longest pause in the last third; without one, before the quietest 20 ms.
+ * The window at which a note that begins at `from` ends, at `latest` at the latest: in the middle
+ * of the longest pause of its last third. Without a pause, before the quietest 20 ms.
  */
 export function cutBefore(levels: Levels, pauses: readonly Stretch[], from: number, latest: number): number {
   const earliest = latest - Math.floor((latest - from) / 3);

@@ -1,4 +1,4 @@
-/** Of one recording: what is left without long pauses, or voice notes that fit a bubble each. */
+/** Shortens the long pauses of a recording, or cuts it into voice notes that fit a bubble each. */
 import { appendFile, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Job } from '../input-run.ts';
@@ -23,7 +23,7 @@ const MARGIN = 0.98;
 const PAGE_BYTES_A_PACKET = 2;
 
 /**
- * @param recording WAV of the whole, which can only be split at 16 kHz in mono
+ * @param recording the whole recording as WAV; it can be split only at 16 kHz in mono
  * @param target of the notes, in order: a chained Ogg file, which players play as one
  */
 export async function renderNotes(

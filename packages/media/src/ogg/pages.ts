@@ -17,7 +17,7 @@ const MOST_SEGMENTS = 255;
 /** ffmpeg ends a page with the packet that makes it so long, so that players seek quickly. */
 const PAGE_SAMPLES = 48_000;
 
-/** The bytes are no Ogg stream that this project's readers follow. */
+/** The bytes are not an Ogg stream that this project can read. */
 export class BrokenOgg extends Error {
   override readonly name = 'BrokenOgg';
 }
@@ -35,7 +35,7 @@ export async function oggPage(reader: ByteReader): Promise<Buffer | undefined> {
   const page = await reader.peek(bytes);
   if (page.length < bytes) throw new BrokenOgg('an Ogg page is cut off');
   reader.skip(bytes);
-  // What was read at once may hold 100,000 packets, and microtasks let nothing else run.
+  // One read may hold 100,000 packets, and microtasks block everything else.
   await nextTurn();
   return page;
 }
@@ -95,8 +95,8 @@ export const HEADER_PACKETS = 2;
 export const PRE_SKIP_AT = 10;
 
 /**
- * How long a file is, without decoding it, which takes as long as twenty copies: all packets, less
- * the pre-skip and what the last page leaves out (RFC 7845 section 4).
+ * How long a file is, by its packets less the pre-skip and the end of the last page (RFC 7845
+ * section 4). Decoding it would take as long as copying it twenty times.
  * @returns samples of one channel at 48 kHz
  */
 export async function opusSamples(path: string): Promise<number> {
@@ -202,7 +202,7 @@ export class OggPageWriter {
     }
   }
 
-  /** What follows begins a new page, as headers do (RFC 7845 section 3). */
+  /** The next packet begins a new page, as headers do (RFC 7845 section 3). */
   async endPage(): Promise<void> {
     await this.#write(0);
   }

@@ -1,7 +1,7 @@
 /**
- * The form of phones' own voice notes, the only one that all are reported to play (decisions A3):
- * Ogg Opus, mono, of 16 kHz, SILK wideband frames of 20 ms, three to a packet. Frames stay
- * unchanged, so decoders output the same samples (docs/decisions/0034-voice-notes.md).
+ * The form of phones' own voice notes. It is the only form that all phones are reported to play
+ * (decisions A3): Ogg Opus, mono, 16 kHz, SILK wideband frames of 20 ms, three to a packet. Frames
+ * stay unchanged, so decoders output the same samples (docs/decisions/0034-voice-notes.md).
  */
 import { open } from 'node:fs/promises';
 import { ByteReader, ByteWriter } from '../byte-file.ts';
@@ -170,7 +170,7 @@ async function* counted(
   if (before === undefined) return;
   const { granule, began, ends } = before;
   if (samples === undefined && (granule < began || granule > ends + TOLERATED_SAMPLES)) {
-    throw new BrokenOgg('the last granule position is not that of the last packet');
+    throw new BrokenOgg('the last granule position does not match the last packet');
   }
   const last = samples === undefined ? granule : preSkip + samples;
   yield { ...before, ends: Math.min(ends, last), isOnTime: granule <= ends };
@@ -184,7 +184,7 @@ interface PacketOnPage {
   readonly isLastOnPage: boolean;
 }
 
-/** Demultiplexers should take none larger, bytes (RFC 7845 section 6); headers are far smaller. */
+/** Demultiplexers should reject larger packets (RFC 7845 section 6). Headers are far smaller. */
 const LARGEST_PACKET = 61_440;
 
 async function* packetsOnPages(

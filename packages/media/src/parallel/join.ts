@@ -23,7 +23,7 @@ interface Joining {
   readonly parts: readonly EncodedPart[];
   readonly outputPath: string;
   readonly splicing: NonNullable<ReturnType<typeof splicingOf>>;
-  /** Samples of the whole, in one channel, as encoded. */
+  /** All encoded samples of one channel. */
   readonly samples: number;
   readonly signal: AbortSignal;
 }

@@ -21,7 +21,7 @@ interface IdleCores {
 }
 
 export interface Parallelism {
-  /** Takes cores that nobody waits for, at once. `most` includes the one that the caller has. */
+  /** Takes idle cores at once. `most` includes the caller's own. */
   readonly takeIdle: (most: number) => IdleCores;
   /** Called when the parts could not be joined: the output is encoded again, in one. */
   readonly onUnjoined?: (reason: string) => void;
@@ -220,7 +220,7 @@ async function together<T, R>(
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
-/** Audio that is encoded twice counts half, so that all add up to the length of the whole. */
+/** Audio that is encoded twice counts half, so the sum is the length of the output. */
 function withoutOverlaps(
   { plan: { encode, expectedSeconds } }: Rendition,
   parts: readonly EncodedPart[],

@@ -1,4 +1,4 @@
-/** What this process and the one that reads say to each other. */
+/** Messages between this process and the reader process. */
 import { MediaFailure } from '../failure.ts';
 import { UnsupportedLayout } from '../sparse/mp4/boxes.ts';
 import type { ByteSource } from '../sparse/mp4/top-level.ts';
@@ -10,10 +10,10 @@ export type Kind = keyof typeof tasks;
 /** What changes of a source while it is read. */
 export type SourceState = Pick<ByteSource, 'sizeBytes' | 'roundTripBytes' | 'rangeBytes'>;
 
-/** Each is answered by one {@link Reply}: what is in between is the time of one piece of work. */
+/** Each gets one {@link Reply}: the time between them is the time of one task. */
 export type Order = { readonly id: number; readonly source?: SourceState } & (
   | { readonly kind: Kind; readonly input: unknown }
-  /** What was read of the source; undefined if that does not pay. */
+  /** The bytes read from the source; undefined if reading them is not worth it. */
   | { readonly read: unknown }
   /** Nobody waits for it any more. */
   | { readonly forget: true }
@@ -30,8 +30,8 @@ export type Reply = {
 );
 
 /**
- * Before each serialized reply: its length, a 32-bit integer. Replies come by a pipe: Node puts a
- * message of its own channel together anew with each 64 KiB, which takes half a second of 16 MiB.
+ * Before each serialized reply: its length, a 32-bit integer. Replies come by a pipe, because Node
+ * copies a message of its own channel with each 64 KiB: half a second for 16 MiB.
  */
 export const REPLY_HEAD_BYTES = 4;
 

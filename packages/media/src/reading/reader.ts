@@ -35,7 +35,7 @@ type Input<Of extends Kind> = Parameters<(typeof tasks)[Of]>[0];
 type Output<Of extends Kind> = Awaited<ReturnType<(typeof tasks)[Of]>>;
 
 /**
- * @param sizeBytes of what is read: decides where
+ * @param sizeBytes of the input: decides where to read it
  * @throws what the task throws; {MediaFailure} INVALID_VIDEO beyond a limit; the signal's reason
  */
 export async function readApart<Of extends Kind>(
@@ -132,7 +132,7 @@ const KEPT_MEMORY_BYTES = 128 * MIB;
 /** Of V8's part; the rest is counted from outside. */
 const HEAP_MIB = 192;
 
-/** The process, made for the first piece of work, and anew where it has died. */
+/** The process, started for the first task, and again after it has died. */
 export class Reader {
   readonly #limits: ReaderLimits;
   #process: ReaderProcess | undefined;
@@ -400,7 +400,7 @@ class ReaderProcess {
     }
   }
 
-  /** All so far, and what is resident (proc(5)); 0 where the system does not tell. */
+  /** Total processor time, and resident memory (proc(5)); 0 if the system does not report it. */
   async #used(): Promise<{ processorSeconds: number; memoryBytes: number }> {
     const read = (name: string): Promise<string> =>
       readFile(`/proc/${this.pid}/${name}`, 'latin1').catch(() => '');

@@ -25,14 +25,14 @@ export interface Description {
 
 export interface Described {
   readonly opened: OpenedStream | NextPlaylist;
-  /** For each of the tracks whether it is in what is fetched, or why there is no such one. */
+  /** For each track whether it is fetched, or why it cannot be. */
   readonly held: readonly (boolean | Pick<MediaFailure, 'code' | 'details'>)[];
 }
 
 /** Another playlist, which lists the segments. */
 type NextPlaylist = ReturnType<ReturnType<typeof readMaster>>;
 
-/** What is to be fetched for a track. Two are the same if all of their parts are. */
+/** The parts to fetch for a track. Two choices are the same if all of their parts are. */
 interface Choice {
   readonly parts: readonly unknown[];
   open(): Described['opened'];

@@ -7,7 +7,7 @@ const HEAD_BYTES = 4096;
 
 /** @param head the first 4 KiB, or the whole of a shorter file */
 function streamKind(head: Uint8Array): StreamKind | undefined {
-  // A byte order mark counts as white space.
+  // A byte order mark counts as whitespace.
   const text = Buffer.from(head).toString('utf8').trimStart();
   if (text.startsWith('#EXTM3U')) return 'hls';
   const [root] = text.replaceAll(/<!--.*?-->/gs, '').match(/<(?![?!])[^\s/>]*/) ?? [];

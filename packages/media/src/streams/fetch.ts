@@ -60,7 +60,7 @@ export function fetchPlaylist(
     await makeRoom(content.length);
     try {
       await writeFile(path, content, { mode: 0o600 });
-      // Within the request: one that was cut off is asked for again.
+      // Within the request, so a playlist that was cut off is fetched again.
       return await unpacked(await readApart('playlist', { ...answer, path }, content.length, reading));
     } finally {
       await rm(path, { force: true });
@@ -70,8 +70,8 @@ export function fetchPlaylist(
 }
 
 /**
- * What is small enough to be held in memory.
- * @param check throws a MediaFailure where the bytes cannot be what was asked for
+ * Fetches a piece that is small enough for memory.
+ * @param check throws a MediaFailure if the bytes cannot be the requested piece
  * @throws as {@link FetchPiece}
  */
 export function fetchBytes(
@@ -134,7 +134,7 @@ export class PieceFetcher {
   }
 
   /**
-   * @param look is awaited once an answer has been written, also one that was cut off
+   * @param look is awaited once an answer has been written, even if it was cut off
    * @param onSize of the file so far, bytes
    * @param maxBytes of a header; of segments all together have a limit
    */
@@ -177,7 +177,7 @@ export class PieceFetcher {
         }
       }
       if (broken === undefined) return await look(true);
-      // What has come may be all that there is.
+      // The bytes so far may be all there are.
       await look(false).catch((error) => {
         if (!(error instanceof NotAsAsked) || !error.retryable) throw error;
       });

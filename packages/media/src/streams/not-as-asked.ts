@@ -7,7 +7,7 @@ export class NotAsAsked extends OutboundFailed {
   /** What it means where no try brought anything better. */
   readonly failure: Error;
 
-  /** @param options whether another try cannot help; default it may */
+  /** @param options whether a retry cannot help; default: it may */
   constructor(failure: Error, { isFinal = false } = {}) {
     super('protocol', failure.message, !isFinal, { cause: failure });
     this.failure = failure;

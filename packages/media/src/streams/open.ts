@@ -1,4 +1,4 @@
-/** From what is at a stream's address to what should be fetched. */
+/** Reads a stream's playlists, and lists the parts to fetch. */
 import { OutboundFailed } from 'soundpost-outbound/errors';
 import { readApart } from '../reading/reader.ts';
 import type { Described, Description } from './description.ts';
@@ -23,7 +23,7 @@ export async function openStream(
   }
   const { url, isTrack, picturesUrl } = next;
   const sound = await fetchPlaylist(context, url).catch((error) => {
-    // It was asked for again; the one that leads to it is whole.
+    // This playlist was retried already, and the playlist that links to it is whole.
     throw error instanceof CutOff ? new OutboundFailed(error.kind, error.message, false) : error;
   });
   return {

@@ -6,7 +6,7 @@ import { MediaFailure } from '../failure.ts';
 
 /** One address, or a range of it. */
 export interface Resource {
-  /** Absolute, but checked by nobody yet. */
+  /** Absolute, but not checked yet. */
   readonly url: string;
   /** `end` is exclusive. Left out: all of it. */
   readonly span?: { readonly start: number; readonly end: number } | undefined;
@@ -30,7 +30,7 @@ export interface Segment extends Piece {
   readonly seconds: number;
   /** The gap before it, by the stream's own tags (EXT-X-GAP); default 0. */
   readonly gapSeconds?: number;
-  /** Its timestamps do not follow from those of the segment before it. */
+  /** Its timestamps do not continue the clock of the segment before it. */
   readonly breaksClock: boolean;
   /** Media timestamps plus this are presentation time, seconds; undefined if unknown. */
   readonly mediaZeroSeconds?: number | undefined;
@@ -73,7 +73,7 @@ export async function unpacked({ batches, ...rest }: PackedPresentation): Promis
 
 /** What should be fetched of a stream. */
 export interface OpenedStream {
-  /** One address of the whole, with its timestamp 0 in the presentation; or segments. */
+  /** One address for all of it, with its timestamp 0 in the presentation; or segments. */
   readonly content: { readonly fileUrl: string; readonly zeroSeconds: number } | Presentation;
   /** Whether it has only the wanted track; otherwise the file's tracks are to choose from. */
   readonly isTrack: boolean;

@@ -17,10 +17,9 @@ const words: Readonly<Record<BulkVerb, readonly [verb: string, done: string]>> =
 };
 
 const questions: Readonly<Record<BulkVerb, string>> = {
-  retry: 'Each becomes a new job with the same source and choices. It counts as a submission.',
-  cancel: 'They end where they are. They can be retried.',
-  erase:
-    'Their files are removed from the service, and the addresses no longer work. The jobs stay in the history.',
+  retry: 'Each becomes a new job with the same source and settings, and counts as a submission.',
+  cancel: 'They stop now. You can retry them.',
+  erase: 'Their files are deleted and their links stop working. The jobs stay in the history.',
 };
 
 async function ask(verb: BulkVerb, jobs: readonly Job[]): Promise<void> {
@@ -89,7 +88,7 @@ export function BulkActions({ jobs, coming, onClear }: BulkProps) {
             </Button>
           )}
           {button('erase', 'bin')}
-          {isNothing ? <span class="soft">There is nothing to retry, cancel or erase.</span> : null}
+          {isNothing ? <span class="soft">Nothing to retry, cancel or erase.</span> : null}
         </>
       ) : null}
       <Button class="small plain" onClick={onClear}>
@@ -123,7 +122,7 @@ export function BulkProgress({ onDone }: { readonly onDone: () => void }) {
           <strong>
             {isDone ? capital(told) : `${words[work.verb][0]}: ${work.done.toLocaleString()} of ${of}`}
           </strong>
-          {isWaiting ? ' · waits for the service or the key’s limit' : ''}
+          {isWaiting ? ' · waiting for the service or the rate limit' : ''}
           {isRunning || isDone ? '' : ' · stopped'}
         </span>
         {isDone ? null : (

@@ -61,7 +61,7 @@ function Search({ q }: { readonly q: string }) {
     <div class="search-field">
       <Icon name="search" />
       <label class="visually-hidden" for="search">
-        Search by name, address, host or id
+        Search by name, URL, host or id
       </label>
       <input
         id="search"

@@ -91,7 +91,7 @@ function TableHead({ range, total, onAll }: TableHeadProps) {
           id="copy-link"
           class="small plain"
           icon="link"
-          onClick={() => void copy(location.href, 'The link to this list is copied.')}
+          onClick={() => void copy(location.href, 'Link to this list copied.')}
         >
           Copy link
         </Button>
@@ -117,7 +117,7 @@ function summary(count: number, number: number, total: number | undefined): stri
   const isWhole = number === 1 && count < PAGE;
   if (isWhole) return counted(total ?? count);
   const range = `${first.toLocaleString()}–${(first + count - 1).toLocaleString()}`;
-  return total === undefined ? `${range} of those that match` : `${range} of ${counted(total)}`;
+  return total === undefined ? `${range} of the matches` : `${range} of ${counted(total)}`;
 }
 
 /** The chosen rows of the page, or all jobs that match: as the address says. */
@@ -160,7 +160,7 @@ function Empty({ isSearch }: { readonly isSearch: boolean }) {
       <h2>{isSearch ? 'No matching jobs' : 'No jobs yet'}</h2>
       <p class="soft">
         {isSearch
-          ? 'Try fewer letters, other days, or all states.'
+          ? 'Try a shorter search, other days, or all states.'
           : 'Your jobs and their results appear here.'}
       </p>
       <a class="button primary" href="#/">

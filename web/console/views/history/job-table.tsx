@@ -51,7 +51,7 @@ export function JobTable({ jobs, chosen, onChoose, onFault }: JobTableProps) {
           <th scope="col">State</th>
           <th scope="col">Format</th>
           <th scope="col" class="number">
-            Length
+            Duration
           </th>
           <th scope="col" class="number">
             Size
@@ -149,7 +149,7 @@ function About({ job }: { readonly job: Job }) {
   if (error !== undefined) return <p class="soft row-reason">{error.details ?? error.message}</p>;
   if (isProbe(job) && inputFile !== null)
     return <p class="soft">{counted(inputFile.tracks.length, 'track')}</p>;
-  return outputFile !== null && outputFile.url === undefined ? <p class="soft">No longer kept</p> : null;
+  return outputFile !== null && outputFile.url === undefined ? <p class="soft">Expired</p> : null;
 }
 
 function Action({ job, name, onFault }: Pick<RowProps, 'job' | 'onFault'> & { readonly name: string }) {

@@ -28,19 +28,17 @@ export function GatewayKeyForm({ reason, onKey }: { readonly reason: string; rea
         void run(submit);
       }}
     >
-      <h2 id="gateway-key-title">The gateway’s key</h2>
+      <h2 id="gateway-key-title">Gateway key</h2>
       <p class="soft">
-        Why a second key: instances belong to the messaging gateway at{' '}
-        <span class="address">{gatewayAddress()}</span>, a service of its own that also works for other
-        programs. Your API key does not open it. You are asked once; your tabs share the key, and forget it
-        when you sign out or close them.
+        Instances belong to the messaging gateway at <span class="address">{gatewayAddress()}</span>, which
+        has its own key. Enter it once: all tabs share it, and forget it when you sign out or close them.
       </p>
       <Field
         id="gateway-key"
         label="Gateway key"
         hint={
           <>
-            This prints it, on the machine that the service runs on: <code>soundpost keys gateway</code>
+            To print it, run on the service’s machine: <code>soundpost keys gateway</code>
           </>
         }
       >
@@ -50,7 +48,7 @@ export function GatewayKeyForm({ reason, onKey }: { readonly reason: string; rea
       </Field>
       <Fault text={fault || reason} id="gateway-key-error" />
       <Button type="submit" class="primary" busy={busy}>
-        Open the instances
+        Show instances
       </Button>
     </form>
   );

@@ -54,11 +54,11 @@ export function InstanceCard({ instance, isPairing, part, onPair, onChange, chil
 
   async function logout(): Promise<void> {
     const sure = await confirmed({
-      title: `Log ${name} out?`,
+      title: `Log out ${name}?`,
       text:
         transport === 'whatsapp'
-          ? 'The phone no longer lists it as a linked device, and it has to be paired again. Its name, token and settings stay.'
-          : 'It leaves its network until somebody connects it again. Its name, token and settings stay.',
+          ? 'It is removed from the phone’s linked devices and must be paired again. Its name, token and settings stay.'
+          : 'It stays offline until you connect it again. Its name, token and settings stay.',
       yes: 'Log out',
     });
     if (sure) changing(() => logoutInstance(name));
@@ -67,8 +67,8 @@ export function InstanceCard({ instance, isPairing, part, onPair, onChange, chil
   async function remove(): Promise<void> {
     const sure = await confirmed({
       title: `Delete ${name}?`,
-      text: 'Its messages, settings, webhook and token are gone for good. Jobs that name it can no longer send.',
-      yes: 'Delete it',
+      text: 'Its messages, settings, webhook and token are deleted for good. Jobs that use it can no longer send.',
+      yes: 'Delete instance',
     });
     if (!sure) return;
     changing(async () => {
@@ -93,12 +93,12 @@ export function InstanceCard({ instance, isPairing, part, onPair, onChange, chil
       <div class="actions">
         {status === 'close' && !isPairing ? (
           <Button class="small primary" busy={busy} onClick={connect}>
-            {transport === 'whatsapp' && ownerJid === null ? 'Pair with a phone' : 'Connect'}
+            {transport === 'whatsapp' && ownerJid === null ? 'Pair phone' : 'Connect'}
           </Button>
         ) : null}
         {status === 'connecting' && transport === 'whatsapp' && !isPairing && ownerJid === null ? (
           <Button class="small primary" onClick={onPair}>
-            Pair with a phone
+            Pair phone
           </Button>
         ) : null}
         <PartButton part="people" name={name} shown={part} onPart={setPart}>

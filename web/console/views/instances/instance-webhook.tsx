@@ -47,8 +47,8 @@ export function InstanceWebhook({ instance }: { readonly instance: string }) {
     >
       <div class="one-line">
         <Field
-          label="Address"
-          hint="Gets what arrives, what becomes of messages, and how the connection is. Empty: nobody is told."
+          label="URL"
+          hint="We POST incoming messages, message states and connection changes here. Leave empty for none."
         >
           {(attributes) => (
             <input
@@ -68,9 +68,7 @@ export function InstanceWebhook({ instance }: { readonly instance: string }) {
         </Button>
       </div>
       <Fault text={fault} />
-      {webhook?.enabled ? (
-        <SecretValue label="Secret that its events are signed with" value={webhook.secret} />
-      ) : null}
+      {webhook?.enabled ? <SecretValue label="Signing secret" value={webhook.secret} /> : null}
     </form>
   );
 }

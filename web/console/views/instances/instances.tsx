@@ -28,7 +28,7 @@ export function Instances({ query }: { readonly query: URLSearchParams }) {
   return (
     <section id="view-instances" class="view" aria-labelledby="instances-title">
       <ViewHead id="instances" title="Instances">
-        <p class="soft">Accounts on chat networks that voice messages are sent as.</p>
+        <p class="soft">Chat accounts that send voice messages.</p>
       </ViewHead>
       <Content query={query} hasKey={hasKey} reason={reason} onKey={accepted} onRefused={refused} />
     </section>
@@ -47,8 +47,8 @@ function Content({ query, hasKey, reason, onKey, onRefused }: ContentProps) {
   if (gatewayAddress() === undefined) {
     return (
       <p class="card">
-        This service sends through another gateway, or through one whose address it does not know
-        (GATEWAY_PUBLIC_URL). Its instances are managed there.
+        This service uses another gateway, or one whose URL it does not know (GATEWAY_PUBLIC_URL). Manage its
+        instances there.
       </p>
     );
   }
@@ -147,9 +147,9 @@ function InstanceList({ query, onRefused }: ListProps) {
 
 function Token({ made, onKept }: { readonly made: MadeInstance; readonly onKept: () => void }) {
   return (
-    <ShownOnce title={`${made.name} is made`} label="Token" value={made.token} onKept={onKept} isInCard>
-      Programs that call the gateway as this instance alone need this token. It is not shown again; the
-      console does not need it.
+    <ShownOnce title={`${made.name} created`} label="Token" value={made.token} onKept={onKept} isInCard>
+      Programs use this token to call the gateway as this instance only. Copy it now: you cannot see it again.
+      The console does not need it.
     </ShownOnce>
   );
 }
@@ -159,7 +159,7 @@ function Empty() {
     <div class="card empty">
       <Icon name="instances" />
       <h2>No instances</h2>
-      <p class="soft">Make one, for instance on WhatsApp, to send results as voice messages.</p>
+      <p class="soft">Create one, for example on WhatsApp, to send results as voice messages.</p>
     </div>
   );
 }

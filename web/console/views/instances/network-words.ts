@@ -6,31 +6,30 @@ export const networks: Readonly<Record<TransportKind, { readonly name: string; r
   whatsapp: {
     name: 'WhatsApp',
     about:
-      'As a linked device of an account of yours. Unofficial: WhatsApp bans accounts for it, so take a number that you can lose.',
+      'Your account, through a linked device. Unofficial: WhatsApp may ban the account, so use a number you can lose.',
   },
   'whatsapp-cloud': {
     name: 'WhatsApp Cloud API',
-    about:
-      'A business number of yours, over the official API of Meta. It needs an app on developers.facebook.com.',
+    about: 'Your business number, through Meta’s official API. Needs an app on developers.facebook.com.',
   },
   telegram: {
     name: 'Telegram',
-    about: 'A bot of yours. Ask @BotFather in Telegram for one; it answers the token.',
+    about: 'Your bot. @BotFather in Telegram creates one and gives you its token.',
   },
   xmpp: {
     name: 'XMPP',
-    about: 'An account on any server of the open network (Jabber).',
+    about: 'An account on any XMPP (Jabber) server.',
   },
   loopback: {
     name: 'Loopback',
-    about: 'A small network inside the gateway, with people that exist only there, to try things out.',
+    about: 'A test network inside the gateway, with simulated people.',
   },
 };
 
 export const stateWords: Readonly<Record<ConnectionState, string>> = {
   open: 'Connected',
   connecting: 'Connecting',
-  close: 'Not connected',
+  close: 'Disconnected',
 };
 
 /** Colours of the badge. */

@@ -40,7 +40,7 @@ export function NewInstanceForm({
       <Field
         label="Name"
         id="new-instance-name"
-        hint="Letters, digits, - and _. Jobs and keys name it by this."
+        hint="Letters, digits, - and _. Jobs and keys use this name."
       >
         {(attributes) => (
           <input
@@ -82,7 +82,7 @@ export function NewInstanceForm({
           Cancel
         </Button>
         <Button type="submit" class="primary" busy={busy}>
-          {transport === 'whatsapp' ? 'Create and pair' : 'Create'}
+          {transport === 'whatsapp' ? 'Create and pair' : 'Create instance'}
         </Button>
       </div>
     </form>
@@ -92,11 +92,11 @@ export function NewInstanceForm({
 /** What a network needs to know of an account; nothing where there is no entry. */
 const fieldsOf: Partial<Record<TransportKind, () => preact.JSX.Element>> = {
   xmpp: XmppFields,
-  telegram: () => <SecretField label="Bot token" name="botToken" hint="As @BotFather answered it." />,
+  telegram: () => <SecretField label="Bot token" name="botToken" hint="From @BotFather." />,
   'whatsapp-cloud': CloudFields,
 };
 
-const KEPT_ENCRYPTED = 'Kept encrypted, and never shown again.';
+const KEPT_ENCRYPTED = 'Stored encrypted and never shown again.';
 
 function SecretField(field: { readonly label: string; readonly name: string; readonly hint?: string }) {
   return (
@@ -112,7 +112,7 @@ function CloudFields() {
   return (
     <>
       <div class="pair">
-        <Field label="Phone number ID" hint="The ID of the number, not the number.">
+        <Field label="Phone number ID" hint="The number’s ID, not the number itself.">
           {(attributes) => (
             <input
               {...attributes}
@@ -124,14 +124,14 @@ function CloudFields() {
             />
           )}
         </Field>
-        <SecretField label="Access token" name="accessToken" hint="A permanent one, of a system user." />
+        <SecretField label="Access token" name="accessToken" hint="A permanent token of a system user." />
       </div>
       <div class="pair">
         <SecretField label="App secret" name="appSecret" hint="Verifies webhooks." />
         <SecretField
           label="Verify token"
           name="verifyToken"
-          hint="Make one up, 8 characters or more, and type the same where Meta asks for it."
+          hint="Choose at least 8 characters and enter the same at Meta."
         />
       </div>
     </>
@@ -157,9 +157,9 @@ function XmppFields() {
         <SecretField label="Password" name="password" />
       </div>
       <details class="more">
-        <summary>Where its server is</summary>
+        <summary>Server settings</summary>
         <div class="more-body">
-          <Field label="Server" hint="Left empty: what DNS says for the account’s domain.">
+          <Field label="Server" hint="Leave empty to look it up in DNS.">
             {(attributes) => (
               <input
                 {...attributes}
@@ -169,7 +169,7 @@ function XmppFields() {
               />
             )}
           </Field>
-          <Field label="Upload service" hint="Left empty: found by itself.">
+          <Field label="Upload service" hint="Leave empty to detect it.">
             {(attributes) => (
               <input
                 {...attributes}
@@ -179,7 +179,7 @@ function XmppFields() {
               />
             )}
           </Field>
-          <Field label="Service of the rooms" hint="Left empty: found by itself.">
+          <Field label="Chat room service" hint="Leave empty to detect it.">
             {(attributes) => (
               <input {...attributes} name="mucService" spellcheck={false} placeholder="rooms.chat.example" />
             )}

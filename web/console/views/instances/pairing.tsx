@@ -36,15 +36,15 @@ export function PairingPanel({
   return (
     <section class="instance-part" aria-labelledby={titleId}>
       <h3 id={titleId} tabIndex={-1}>
-        {shown.at === 'connected' ? 'Connected' : 'Pair it with the phone'}
+        {shown.at === 'connected' ? 'Connected' : 'Pair your phone'}
       </h3>
       {shown.at === 'pairing' ? <Picture instance={instance} pairing={shown.pairing} /> : null}
-      {shown.at === 'waiting' ? <p role="status">Asking WhatsApp for a picture…</p> : null}
+      {shown.at === 'waiting' ? <p role="status">Getting a QR code from WhatsApp…</p> : null}
       {shown.at === 'joining' ? <p role="status">Connecting. This takes a few seconds.</p> : null}
       {shown.at === 'connected' ? (
         <p role="status">
-          {instance} is paired. It can send now: open a finished job in the <a href="#/jobs">history</a>,
-          choose {instance} there, and pick somebody.
+          {instance} is paired. To send, open a finished job in the <a href="#/jobs">history</a>, choose{' '}
+          {instance} and pick a recipient.
         </p>
       ) : null}
       {shown.at === 'ended' ? <NotConnected reason={shown.reason} role="alert" /> : null}
@@ -55,7 +55,7 @@ export function PairingPanel({
         </Button>
         {shown.at === 'away' || (shown.at === 'ended' && !troubleOf(shown.reason).lasts) ? (
           <Button class="small primary" icon="retry" onClick={() => setTurn(turn + 1)}>
-            Show a new picture
+            Show new QR code
           </Button>
         ) : null}
       </div>
@@ -121,20 +121,20 @@ function Picture({ instance, pairing }: { readonly instance: string; readonly pa
   const { base64, pairingCode, count } = pairing;
   return (
     <div class="pairing-ways">
-      <img class="qr" src={base64} alt="QR code that WhatsApp on the phone scans" data-count={count} />
+      <img class="qr" src={base64} alt="QR code for WhatsApp on your phone" data-count={count} />
       <div class="pairing-steps">
         <ol>
           <li>Open WhatsApp on the phone.</li>
           <li>
             Go to <strong>Settings</strong>, <strong>Linked devices</strong>, <strong>Link a device</strong>.
           </li>
-          <li>Point the phone at this picture. It renews itself until the phone has scanned it.</li>
+          <li>Scan this QR code. It refreshes until you have scanned it.</li>
         </ol>
         {pairingCode === null ? (
           <CodeForm instance={instance} />
         ) : (
           <p role="status">
-            Or choose <strong>Link with phone number instead</strong> on the phone, and type{' '}
+            Or choose <strong>Link with phone number instead</strong> on the phone and enter{' '}
             <code class="pairing-code">{pairingCode}</code>
           </p>
         )}
@@ -152,13 +152,13 @@ function CodeForm({ instance }: { readonly instance: string }) {
   async function ask(): Promise<void> {
     const answer = await connectInstance(instance, number);
     if ('pairing' in answer && answer.pairing.pairingCode === null) {
-      throw new Error('WhatsApp gave no code for this number. Scan the picture instead.');
+      throw new Error('WhatsApp gave no code for this number. Scan the QR code instead.');
     }
   }
 
   return (
     <details class="more" onToggle={({ currentTarget }) => currentTarget.open && field.current?.focus()}>
-      <summary>The phone cannot scan it</summary>
+      <summary>Pair by phone number</summary>
       <form
         class="more-body"
         onSubmit={(event) => {
@@ -166,7 +166,7 @@ function CodeForm({ instance }: { readonly instance: string }) {
           void run(ask);
         }}
       >
-        <Field label="Number of the phone" hint="With the country code. You get a code to type on the phone.">
+        <Field label="Phone number" hint="With country code. You get a code to enter on the phone.">
           {(attributes) => (
             <input
               {...attributes}
@@ -182,7 +182,7 @@ function CodeForm({ instance }: { readonly instance: string }) {
         </Field>
         <Fault text={fault} />
         <Button type="submit" class="small" busy={busy}>
-          Get a code
+          Get code
         </Button>
       </form>
     </details>

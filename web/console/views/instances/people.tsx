@@ -19,7 +19,7 @@ export function People({ instance }: { readonly instance: string }) {
   }, [instance]);
 
   if (people === undefined) {
-    return fault === '' ? <p class="soft">Asking the network…</p> : <Fault text={fault} />;
+    return fault === '' ? <p class="soft">Loading…</p> : <Fault text={fault} />;
   }
   const found = people.filter((person) => matches(person, wanted));
   return (
@@ -27,15 +27,13 @@ export function People({ instance }: { readonly instance: string }) {
       {people.length > 10 ? (
         <input
           type="search"
-          aria-label={`Search the people of ${instance}`}
+          aria-label={`Search people of ${instance}`}
           placeholder="Name or number"
           value={wanted}
           onInput={({ currentTarget }) => setWanted(currentTarget.value)}
         />
       ) : null}
-      {people.length === 0 ? (
-        <p class="soft">It knows nobody yet. A number can be typed all the same when something is sent.</p>
-      ) : null}
+      {people.length === 0 ? <p class="soft">No contacts yet. You can still send to a number.</p> : null}
       <ul aria-label={`People of ${instance}`}>
         {found.slice(0, MOST).map((person) => (
           <li key={person.jid}>
@@ -44,7 +42,7 @@ export function People({ instance }: { readonly instance: string }) {
           </li>
         ))}
       </ul>
-      {found.length > MOST ? <p class="hint">And {found.length - MOST} more: search for them.</p> : null}
+      {found.length > MOST ? <p class="hint">And {found.length - MOST} more. Search to find them.</p> : null}
     </div>
   );
 }

@@ -9,20 +9,20 @@ import { Button, Fault, Field, useWork } from '../../ui.tsx';
 type SwitchName = Exclude<keyof InstanceSettings, 'msgCall'>;
 
 const switches: readonly { readonly name: SwitchName; readonly label: string; readonly about: string }[] = [
-  { name: 'readStatus', label: 'See when messages are read', about: 'Off, they stay “delivered”.' },
+  { name: 'readStatus', label: 'See when messages are read', about: 'If off, messages stay “delivered”.' },
   {
     name: 'readMessages',
-    label: 'Mark what arrives as read',
-    about: 'At once, and its author is told so.',
+    label: 'Mark incoming messages as read',
+    about: 'At once; the sender sees it.',
   },
-  { name: 'alwaysOnline', label: 'Always show as online', about: 'Also while nobody writes.' },
-  { name: 'groupsIgnore', label: 'Ignore groups', about: 'What is said in them is dropped.' },
+  { name: 'alwaysOnline', label: 'Always show as online', about: 'Even while inactive.' },
+  { name: 'groupsIgnore', label: 'Ignore groups', about: 'Drop messages in groups.' },
   {
     name: 'syncFullHistory',
-    label: 'Fetch the whole history',
-    about: 'From the network, at the next pairing.',
+    label: 'Download full history',
+    about: 'At the next pairing.',
   },
-  { name: 'rejectCall', label: 'Reject calls', about: 'Nobody can answer them here.' },
+  { name: 'rejectCall', label: 'Reject calls', about: 'Calls cannot be answered here.' },
 ];
 
 export function Settings({ instance }: { readonly instance: string }) {

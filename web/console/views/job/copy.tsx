@@ -40,9 +40,7 @@ export function CopyNote({ copied, id }: { readonly copied: Copied | undefined; 
   if (copied === undefined) return null;
   return (
     <div class="note copy-note" id={id}>
-      <p>
-        {copied.isCopied ? copied.note : 'This browser does not let the page copy here. Copy it by hand:'}
-      </p>
+      <p>{copied.isCopied ? copied.note : 'The browser blocked copying. Copy it by hand:'}</p>
       {copied.isCopied ? null : (
         <textarea ref={field} readOnly rows={3} aria-label="To copy" value={copied.text} />
       )}

@@ -62,7 +62,7 @@ function Deliveries({ jobId, deliveries, onDeliveries, id, labelledBy }: Deliver
       <Fault text={fault} id={id === undefined ? undefined : `${id}-error`} />
       <ul class="deliveries" id={id} aria-labelledby={labelledBy}>
         {deliveries.length === 0 ? (
-          <li class="soft">Nothing was sent yet: the webhook hears when the job has ended.</li>
+          <li class="soft">Nothing sent yet. The webhook is called when the job finishes.</li>
         ) : (
           deliveries.map((delivery) => (
             <DeliveryItem
@@ -98,7 +98,7 @@ function DeliveryItem({ jobId, delivery, onDeliveries, onFault }: ItemProps) {
     const answer = await (destination === undefined
       ? api().replayDelivery(jobId, deliveryId)
       : api().replayDestination(jobId, destination));
-    announce(`${what} is sent again`);
+    announce(`Resending ${what}`);
     onDeliveries(answer.deliveries);
   }
 
@@ -119,13 +119,13 @@ function DeliveryItem({ jobId, delivery, onDeliveries, onFault }: ItemProps) {
           </Button>
         )}
       </div>
-      <ol class="attempts" aria-label={`Tries of ${what}`}>
+      <ol class="attempts" aria-label={`Attempts of ${what}`}>
         {attempts.map((attempt) => (
           <AttemptItem key={attempt.at} attempt={attempt} />
         ))}
       </ol>
       {webhook === undefined ? null : <DeliveryBody delivery={webhook} />}
-      {nextAttemptAt === null ? null : <p class="hint">Next try at {shortTime(nextAttemptAt)}</p>}
+      {nextAttemptAt === null ? null : <p class="hint">Next attempt at {shortTime(nextAttemptAt)}</p>}
       {webhook?.endpoint === undefined || status !== 'pending' ? null : (
         <p class="hint">
           This endpoint has been failing since {shortTime(webhook.endpoint.failedSince)}. It gets one attempt
@@ -141,7 +141,7 @@ function AttemptItem({ attempt }: { readonly attempt: Delivery['attempts'][numbe
   const isGood = httpStatus !== null && httpStatus >= 200 && httpStatus < 300;
   return (
     <li class={isGood ? 'good' : 'bad'}>
-      <strong>{httpStatus === null ? 'No answer' : String(httpStatus)}</strong>
+      <strong>{httpStatus === null ? 'No response' : String(httpStatus)}</strong>
       <span class="soft">
         {[shortTime(at), `${latencyMs} ms`, error].filter((part) => part !== null).join(' · ')}
       </span>

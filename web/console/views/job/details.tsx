@@ -22,7 +22,7 @@ export function Details({ job }: { readonly job: Job }) {
             Copy as curl
           </Button>
           <Button id="job-again" class="small" onClick={() => startFrom(job)}>
-            Use the source again
+            Reuse source
           </Button>
         </div>
       </div>
@@ -35,11 +35,9 @@ export function Details({ job }: { readonly job: Job }) {
 function curlNote({ source, destination, outputFiles }: Job): string {
   const isPlaced = destination !== undefined || outputFiles.some((file) => file.destination !== undefined);
   return [
-    'The command is copied. It takes the key from SOUNDPOST_KEY.',
-    source.type === 'url'
-      ? 'If the address had a query (after ?), add it: the service does not keep it.'
-      : '',
-    isPlaced ? 'The destination is left out: its address is for one job.' : '',
+    'Command copied. It reads the key from SOUNDPOST_KEY.',
+    source.type === 'url' ? 'If the URL had a query (after ?), add it: the service does not store it.' : '',
+    isPlaced ? 'The destination is left out: its URL is for one job.' : '',
   ]
     .filter(Boolean)
     .join(' ');
@@ -81,7 +79,7 @@ function partWord({
 /** Of several that are marked as default the first is taken. */
 function numbered(track: Track, tracks: readonly Track[]): string {
   const isMain = track === (tracks.find((one) => one.default) ?? tracks[0]);
-  const words = [languageWord(track.language), trackWord(track), isMain ? 'the main one' : ''];
+  const words = [languageWord(track.language), trackWord(track), isMain ? 'default' : ''];
   return `${track.index}: ${words.filter(Boolean).join(', ')}`;
 }
 

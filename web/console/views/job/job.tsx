@@ -38,7 +38,7 @@ export function JobView({ jobId }: { readonly jobId: string }) {
         </p>
       </header>
       <Fault
-        text={fault || (isAway && job === undefined ? 'The service does not answer, trying again…' : '')}
+        text={fault || (isAway && job === undefined ? 'The service does not respond, retrying…' : '')}
         id="job-error"
       />
       {job === undefined ? null : <Parts job={job} isAway={isAway} />}
@@ -65,15 +65,15 @@ function Parts({ job, isAway }: { readonly job: Job; readonly isAway: boolean })
 function Erased() {
   return (
     <p id="job-erased" class="card soft">
-      The files of this job are no longer kept. “Use the source again” makes them again, as long as the source
-      is there.
+      The files of this job have expired. To make them again, press “Reuse source” while the source still
+      exists.
     </p>
   );
 }
 
 function subtitleOf({ jobId, createdAt, retryOf }: Job): string {
   const at = new Date(createdAt).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
-  return `${jobId} · ${at}${retryOf === null ? '' : ` · tries ${retryOf} again`}`;
+  return `${jobId} · ${at}${retryOf === null ? '' : ` · retry of ${retryOf}`}`;
 }
 
 /** What has changed stands in the title of the page and is said. */

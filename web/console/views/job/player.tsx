@@ -109,7 +109,7 @@ async function peaksFor(
   }
   if (size > MOST_BYTES || duration > MOST_SECONDS) {
     throw new NotDrawn(
-      `A sound over ${MOST_BYTES / 1e6} MB or ${MOST_SECONDS / 60} minutes is not drawn here. A job that makes waveform data as well is drawn however long it is.`,
+      `No waveform: the audio is over ${MOST_BYTES / 1e6} MB or ${MOST_SECONDS / 60} minutes. Jobs with waveform data have no such limit.`,
     );
   }
   return peaksOf(await (await fetched(url, signal)).blob(), duration);
@@ -118,9 +118,7 @@ async function peaksFor(
 async function fetched(url: string, signal: AbortSignal): Promise<Response> {
   const response = await fetch(reachable(url), { signal }).catch(() => undefined);
   if (response?.ok !== true) {
-    throw new NotDrawn(
-      'The waveform is not drawn: the file could not be fetched. Reload the page to try again.',
-    );
+    throw new NotDrawn('No waveform: the file could not be loaded. Reload the page to try again.');
   }
   return response;
 }
@@ -128,6 +126,6 @@ async function fetched(url: string, signal: AbortSignal): Promise<Response> {
 function whyNotDrawn(error: unknown, isOfWaveform: boolean): string {
   if (error instanceof NotDrawn) return error.message;
   return isOfWaveform
-    ? 'The waveform is not drawn: the waveform data of the job could not be read.'
-    : 'The waveform is not drawn: this browser cannot decode the file. It can be downloaded all the same.';
+    ? 'No waveform: the job’s waveform data could not be read.'
+    : 'No waveform: this browser cannot decode the file. You can still download it.';
 }

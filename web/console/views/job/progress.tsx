@@ -17,7 +17,7 @@ export function Progress({ job, isAway }: { readonly job: Job; readonly isAway: 
       <div class="card-head">
         <h2 id="progress-title">Progress</h2>
         <span id="progress-left" class="soft">
-          {status === 'queued' ? 'Waiting for its turn' : timeLeft(job)}
+          {status === 'queued' ? 'Waiting in the queue' : timeLeft(job)}
         </span>
       </div>
       <div class="progress-line">
@@ -28,7 +28,7 @@ export function Progress({ job, isAway }: { readonly job: Job; readonly isAway: 
       <Fault text={fault} />
       <div class="card-foot">
         <span id="progress-live" class="soft live" role="status">
-          {isAway ? 'Connection lost, trying again…' : ''}
+          {isAway ? 'Connection lost, reconnecting…' : ''}
         </span>
         <Button id="job-cancel" class="danger" busy={busy} onClick={() => void run(() => cancel(job.jobId))}>
           Cancel

@@ -43,7 +43,7 @@ export function Result({ job, file, url }: ResultProps) {
 
 export function Files({ files }: { readonly files: readonly AnyOutputFile[] }) {
   return (
-    <ul id="other-files" class="other-files" aria-label="Further files">
+    <ul id="other-files" class="other-files" aria-label="Other files">
       {files.map((file) => (
         <OtherFile key={file.name} file={file} />
       ))}
@@ -88,12 +88,12 @@ function factsOf(file: OutputFile): [string, string | undefined][] {
     loudness && `${loudness.outputLufs.toFixed(1)} LUFS, from ${loudness.inputLufs.toFixed(1)}`;
   return [
     ['Format', format === codec ? format.toUpperCase() : `${format.toUpperCase()} · ${codec}`],
-    ['Length', time(duration)],
+    ['Duration', time(duration)],
     ['Size', size(file.size)],
     ['Bitrate', bitrate.replace('k', ' kbit/s')],
     ['Sound', `${channelWord(channels)} · ${sampleRate / 1000} kHz`],
     ['Loudness', levelled],
-    ['Audio', copied ? 'Copied as it was' : 'Encoded'],
+    ['Audio', copied ? 'Copied' : 'Encoded'],
   ];
 }
 
@@ -119,7 +119,7 @@ function Actions({ job, file, url }: ResultProps) {
   async function eraseFile(): Promise<void> {
     const sure = await confirmed({
       title: `Erase ${nameOf(job)}?`,
-      text: 'The file is removed from the service, and its address no longer works. The job stays in the history.',
+      text: 'The file is deleted and its link stops working. The job stays in the history.',
       yes: 'Erase it',
     });
     if (!sure) return;
@@ -154,5 +154,5 @@ function Actions({ job, file, url }: ResultProps) {
 
 function sharedUntil(iso: string): string {
   const end = new Date(iso).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
-  return `The link is copied. Whoever has it can download the file until ${end}, without a key.`;
+  return `Link copied. Anyone with it can download the file until ${end}, without a key.`;
 }

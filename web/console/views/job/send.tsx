@@ -110,7 +110,7 @@ function InstanceField({ known: { senders = [], mayBeOthers }, value, onValue }:
             value={value}
             onChange={({ currentTarget }) => onValue(currentTarget.value)}
           >
-            {value === '' ? <option value="">None is connected</option> : null}
+            {value === '' ? <option value="">No connected instance</option> : null}
             {senders.map(({ name, isConnected }) => (
               <option key={name} value={name} disabled={!isConnected}>
                 {isConnected ? name : `${name} (not connected)`}
@@ -134,7 +134,7 @@ function recipientOf(
   if (picked !== undefined) return { to: picked.to, name: picked.label };
   if (isAll && !/[\d@]/.test(wanted)) {
     throw new Error(
-      `This instance knows nobody called “${wanted}”. Pick somebody from the list, or type a number with its country code.`,
+      `This instance has no contact “${wanted}”. Pick one from the list, or enter a number with its country code.`,
     );
   }
   return { to: wanted, name: wanted };
@@ -143,19 +143,19 @@ function recipientOf(
 function GatewayHint({ known, peopleFault }: { readonly known: Senders; readonly peopleFault: string }) {
   const fault = known.fault || peopleFault;
   if (fault !== '') {
-    return <p class="hint">The people to send to cannot be listed now, but a number can be typed. {fault}</p>;
+    return <p class="hint">Contacts cannot be listed now. You can still enter a number. {fault}</p>;
   }
   if (knowsGateway()) {
     const isNone = known.senders?.every(({ isConnected }) => !isConnected) ?? false;
     return isNone ? (
       <p class="hint">
-        No instance that this key opens is connected: connect one under <a href="#/instances">Instances</a>.
+        No instance of this key is connected. Connect one under <a href="#/instances">Instances</a>.
       </p>
     ) : null;
   }
   return gatewayAddress() === undefined ? null : (
     <p class="hint">
-      To pick people by name, sign in to the gateway once under <a href="#/instances">Instances</a>.
+      To pick people by name, enter the gateway key under <a href="#/instances">Instances</a>.
     </p>
   );
 }
@@ -165,35 +165,35 @@ function signOf(voiceMessage: VoiceMessageState | undefined): string {
   return voiceMessage?.status === 'sent' ? 'completed' : 'processing';
 }
 
-const MAY_HAVE_ARRIVED = 'It may have arrived: look into the chat before you send it again.';
-const CHECK = 'See that the instance is connected and the number right, then send it again.';
+const MAY_HAVE_ARRIVED = 'It may have arrived. Check the chat before you send it again.';
+const CHECK = 'Check the number and that the instance is connected, then send it again.';
 
 /** By the code of a message's error: what the gateway answers with, and what the service says of the way to it. */
 const remedies: Readonly<Record<string, string>> = {
   ANSWER_LOST: MAY_HAVE_ARRIVED,
   timeout: MAY_HAVE_ARRIVED,
-  FILE_EXPIRED: 'Make the job again: “Use the source again” fills in its choices.',
-  GATEWAY_UNAVAILABLE: 'See that the gateway runs and the instance is connected, then send it again.',
-  unknown_recipient: 'Check the number with its country code, then send it again.',
+  FILE_EXPIRED: 'Run the job again: “Reuse source” fills in its settings.',
+  GATEWAY_UNAVAILABLE: 'Check that the gateway is running and the instance is connected, then send it again.',
+  unknown_recipient: 'Check the number and its country code, then send it again.',
   instance_not_found: 'Choose another instance, then send it again.',
-  unauthorized: 'Tell whoever runs the service: the gateway refuses its key.',
-  not_audio: 'Make the job again in the format Voice.',
+  unauthorized: 'The gateway rejects the service’s key. Tell your operator.',
+  not_audio: 'Run the job again in the format Voice.',
   unsupported: 'Send it from an instance on another network.',
 };
 
 function noteOf(voiceMessage: VoiceMessageState | undefined): string {
-  if (voiceMessage === undefined) return 'Goes through the messaging gateway; its inbox shows it.';
+  if (voiceMessage === undefined) return 'The messaging gateway sends it; its inbox shows it.';
   const { status, error, parts = [], fitsVoiceBubble } = voiceMessage;
   if (error !== null) {
     const isTrying = status === 'pending' || status === 'sending';
     const known = Object.hasOwn(remedies, error.code) ? remedies[error.code] : CHECK;
-    const remedy = isTrying ? 'Soundpost tries again, for up to an hour.' : known;
+    const remedy = isTrying ? 'Soundpost retries for up to an hour.' : known;
     return `${error.message.charAt(0).toUpperCase()}${error.message.slice(1).replace(/\.$/, '')}. ${remedy}`;
   }
   if (parts.length > 1) {
-    return `${parts.filter(({ status }) => status === 'sent').length} of ${parts.length} notes are sent.`;
+    return `${parts.filter(({ status }) => status === 'sent').length} of ${parts.length} notes sent.`;
   }
   return fitsVoiceBubble === false
-    ? 'It is larger than 512 KiB, so phones may show it as a file. The format Voice keeps below that.'
+    ? 'Over 512 KiB, phones may show it as a file. The format Voice stays below that.'
     : '';
 }

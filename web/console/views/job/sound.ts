@@ -54,7 +54,7 @@ export function openSound(address: string, duration: number, name: string): Soun
       media.play().catch((error: unknown) => {
         // Paused or closed before it began.
         if (error instanceof DOMException && error.name === 'AbortError') return;
-        tellFault(media.error === null ? `It cannot be played: ${messageOf(error)}` : unplayable);
+        tellFault(media.error === null ? `Cannot play: ${messageOf(error)}` : unplayable);
       });
     },
     pause: () => media.pause(),

@@ -37,7 +37,7 @@ export function Transcript({ job, file, sound }: TranscriptProps) {
     <div id="transcript" class={`transcript${hasWaited.current ? ' waited-for' : ''}`}>
       <h3 id="transcript-title">Transcript</h3>
       <p id="transcript-status" class="soft" role="status">
-        {fault || (lines?.length === 0 ? 'Nobody speaks.' : statusOf(state, text))}
+        {fault || (lines?.length === 0 ? 'No speech found.' : statusOf(state, text))}
       </p>
       <Lines
         lines={lines ?? []}
@@ -61,7 +61,7 @@ function statusOf({ status, error }: TranscriptState, text: TranscriptFile | und
   if (status === 'failed') {
     return `The transcript failed: ${error?.details ?? error?.message ?? 'no reason was given'}.`;
   }
-  return text === undefined ? 'The transcript is among the files below.' : '';
+  return text === undefined ? 'The transcript is in the files below.' : '';
 }
 
 function useLines(file: TranscriptFile | undefined, offset: number) {
@@ -77,7 +77,7 @@ function useLines(file: TranscriptFile | undefined, offset: number) {
       (found) => setLines(found.map((line) => moved(line, offset))),
       () => {
         if (!ending.signal.aborted)
-          setFault('The transcript cannot be shown here; it is among the files below.');
+          setFault('The transcript cannot be shown here. It is in the files below.');
       },
     );
     return () => ending.abort();
@@ -195,7 +195,7 @@ function Finder({ lines, wanted, onWanted, hit, count, onNext }: FinderProps) {
           class="small"
           icon="copy"
           onClick={() =>
-            void copy(lines.map(({ text }) => text.trim()).join('\n'), 'The text is copied, one line each.')
+            void copy(lines.map(({ text }) => text.trim()).join('\n'), 'Text copied, one line each.')
           }
         >
           Copy text

@@ -10,7 +10,7 @@ const words: Readonly<Record<KeyState['status'], string>> = {
   active: 'Active',
   paused: 'Paused',
   revoked: 'Revoked',
-  unreadable: 'Cannot be read',
+  unreadable: 'Unreadable',
 };
 const signs: Readonly<Record<KeyState['status'], ShownStatus>> = {
   active: 'completed',
@@ -40,9 +40,9 @@ export function KeyRow({ apiKey, isOwn, onRotated, onRevoked }: RowProps) {
       <Facts
         rows={[
           ['Id', <code key="id">{id}</code>],
-          ['May', scopes.join(', ')],
-          ['Sends as', scopes.includes('voice') ? sendersOf(instances) : ''],
-          ['Made', shortTime(createdAt)],
+          ['Permissions', scopes.join(', ')],
+          ['Instances', scopes.includes('voice') ? sendersOf(instances) : ''],
+          ['Created', shortTime(createdAt)],
         ]}
       />
       {status === 'revoked' ? null : (
@@ -60,9 +60,9 @@ function Actions({ apiKey: { id, name }, isOwn, onRotated, onRevoked }: RowProps
 
   async function rotate(): Promise<void> {
     const sure = await confirmed({
-      title: `Give ${name} a new secret?`,
-      text: 'Whoever has the old one can use it for 24 hours more. The id stays, and with it all jobs.',
-      yes: 'Rotate it',
+      title: `Rotate ${name}?`,
+      text: 'The key gets a new secret. The old one works for another 24 hours. The id and all jobs stay.',
+      yes: 'Rotate key',
     });
     if (sure) await run(async () => onRotated(await api().keys.rotate(id)));
   }
@@ -71,14 +71,14 @@ function Actions({ apiKey: { id, name }, isOwn, onRotated, onRevoked }: RowProps
     const sure = await confirmed({
       title: `Revoke ${name}?`,
       text: isOwn
-        ? 'This is the key that you are signed in with: you will be signed out, and it opens nothing any more. It cannot be taken back.'
-        : 'It is refused from the next request on; its jobs go on. It cannot be taken back.',
-      yes: isOwn ? 'Revoke my own key' : 'Revoke it',
+        ? 'You are signed in with this key and will be signed out. This cannot be undone.'
+        : 'It stops working at once; its jobs still finish. This cannot be undone.',
+      yes: isOwn ? 'Revoke my own key' : 'Revoke key',
     });
     if (!sure) return;
     await run(async () => {
       await api().keys.revoke(id);
-      announce(`${name} is revoked`);
+      announce(`${name} revoked`);
       if (isOwn) await signOut();
       else onRevoked();
     });

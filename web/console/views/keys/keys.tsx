@@ -14,7 +14,7 @@ export function Keys({ query }: { readonly query: URLSearchParams }) {
   return (
     <section id="view-keys" class="view" aria-labelledby="keys-title">
       <ViewHead id="keys" title="Keys">
-        <p class="soft">Who may use this service, and for what.</p>
+        <p class="soft">Who can use this service, and for what.</p>
       </ViewHead>
       <Fault text={fault} id="keys-error" />
       {isForbidden ? <NoAdmin /> : null}
@@ -61,8 +61,8 @@ function NoAdmin() {
   return (
     <p id="keys-no-admin" class="card">
       <span>
-        This key may not manage keys, since it lacks the scope <code>admin</code>. Sign in with one that has
-        it; on the machine that the service runs on, this makes one:
+        This key cannot manage keys: it lacks the scope <code>admin</code>. To create a key that can, run on
+        the service’s machine:
       </span>
       <code class="shell-command">
         soundpost keys create --name admin --scopes {scopes.join(',')} --instances '*'
@@ -142,13 +142,13 @@ function KeyList({ keys, query, onChange }: KeyListProps) {
       )}
       {shown === undefined ? null : (
         <ShownOnce
-          title={`${shown.key.name} ${shown.isRotated ? 'has a new secret' : 'is made'}`}
+          title={`${shown.key.name} ${shown.isRotated ? 'rotated' : 'created'}`}
           label="Key"
           value={shown.key.key}
           onKept={kept}
         >
-          Copy the key now: it is not shown again.
-          {shown.isRotated ? ' The old one works 24 hours more. You stay signed in.' : ''}
+          Copy the key now: you cannot see it again.
+          {shown.isRotated ? ' The old secret works for another 24 hours. You stay signed in.' : ''}
         </ShownOnce>
       )}
       <ul id="keys" class="rows" aria-label="Keys">

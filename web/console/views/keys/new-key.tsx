@@ -21,7 +21,7 @@ export function NewKeyForm({ own, onMade, onCancel }: NewKeyProps) {
   const { busy, fault, run } = useWork();
 
   async function create(): Promise<void> {
-    if (chosen.length === 0) throw new Error('Choose at least one thing that the key may do.');
+    if (chosen.length === 0) throw new Error('Choose at least one permission.');
     const named = chosen.includes('voice') ? listed(instances) : [];
     onMade(await api().keys.create({ name: name.trim(), scopes: [...chosen], instances: named }));
   }
@@ -37,7 +37,7 @@ export function NewKeyForm({ own, onMade, onCancel }: NewKeyProps) {
       }}
     >
       <h2 id="new-key-title">New key</h2>
-      <Field label="Name" id="new-key-name" hint="What it is for, such as the program that will have it.">
+      <Field label="Name" id="new-key-name" hint="What it is for, such as the program that uses it.">
         {(attributes) => (
           <input
             {...attributes}
@@ -51,7 +51,7 @@ export function NewKeyForm({ own, onMade, onCancel }: NewKeyProps) {
         )}
       </Field>
       <fieldset>
-        <legend>It may</legend>
+        <legend>Permissions</legend>
         <div class="pick-list scopes">
           {scopes.map((scope) => (
             <ScopeChoice
@@ -68,8 +68,8 @@ export function NewKeyForm({ own, onMade, onCancel }: NewKeyProps) {
       </fieldset>
       {chosen.includes('voice') ? (
         <Field
-          label="Send as"
-          hint="Names of instances, separated by commas, or * for any. Left empty: none."
+          label="Instances"
+          hint="Instances it can send from, separated by commas, or * for any. Leave empty for none."
         >
           {(attributes) => (
             <input
@@ -89,7 +89,7 @@ export function NewKeyForm({ own, onMade, onCancel }: NewKeyProps) {
           Cancel
         </Button>
         <Button type="submit" class="primary" busy={busy}>
-          Create the key
+          Create key
         </Button>
       </div>
     </form>
@@ -116,9 +116,7 @@ function ScopeChoice({ scope, isChosen, canBeGiven, onChoose }: ScopeProps) {
       />
       <span>
         <strong>{scope}</strong>
-        <span class="soft">
-          {canBeGiven ? scopeWords[scope] : 'Your key does not have it, so it cannot give it.'}
-        </span>
+        <span class="soft">{canBeGiven ? scopeWords[scope] : 'Your key does not have this permission.'}</span>
       </span>
     </label>
   );

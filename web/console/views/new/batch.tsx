@@ -30,7 +30,7 @@ export function Batch({ fault }: { readonly fault: string }) {
           Start another
         </Button>
       </div>
-      {pause === '' ? null : <p class="note">{pause} The others follow by themselves.</p>}
+      {pause === '' ? null : <p class="note">{pause} The others follow automatically.</p>}
       <Fault text={fault} />
       <SourceList list={list} isBatch />
     </section>
@@ -45,7 +45,7 @@ function headingOf(list: readonly Source[]): string {
   const counts = [
     [completed, 'completed'],
     [failed, 'failed'],
-    [others, 'on their way'],
+    [others, 'pending'],
   ] as const;
   const told = counts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`);
   return `${list.length} sources: ${told.join(', ')}`;
@@ -56,9 +56,9 @@ async function clear(list: readonly Source[]): Promise<void> {
   const isSure =
     begun === 0 ||
     (await confirmed({
-      title: `Give up ${begun === 1 ? 'one source' : `${begun} sources`}?`,
-      text: 'They have no job yet, and get none. The jobs that have begun go on; the history has them.',
-      yes: 'Give up',
+      title: `Discard ${begun === 1 ? '1 source' : `${begun} sources`}?`,
+      text: 'They have no job yet. Jobs that have started continue; find them in the history.',
+      yes: 'Discard',
     }));
   if (isSure) startAnother();
 }

@@ -22,11 +22,11 @@ export function leftOverNote(): string {
   const [first, ...others] = unfinished();
   if (first === undefined) return '';
   if (others.length === 0) {
-    return `The upload of ${first} was interrupted. Choose the same file again, and it goes on where it stopped.`;
+    return `The upload of ${first} was interrupted. Choose the same file again to resume it.`;
   }
   const names = [first, ...others];
   const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : '';
-  return `The uploads of ${names.slice(0, MOST_NAMED).join(', ')}${more} were interrupted. Choose the same files again, and they go on where they stopped.`;
+  return `The uploads of ${names.slice(0, MOST_NAMED).join(', ')}${more} were interrupted. Choose the same files again to resume them.`;
 }
 
 function unfinished(): string[] {

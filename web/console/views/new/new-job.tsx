@@ -45,7 +45,7 @@ export function NewJob({ isShown }: { readonly isShown: boolean }) {
   return (
     <section id="view-new" class="view" aria-labelledby="new-title">
       <ViewHead id="new" title="New extraction">
-        <p class="soft">Take the sound out of videos: one, or many at once.</p>
+        <p class="soft">Extract the audio from one or many videos.</p>
       </ViewHead>
       {isBatch && list.length > 0 ? <Batch fault={fault} /> : <NewForm isShown={isShown} isOver={isOver} />}
     </section>
@@ -90,7 +90,7 @@ function NewForm({ isShown, isOver }: { readonly isShown: boolean; readonly isOv
   function arrived(jobId: string | undefined): void {
     if (jobId === undefined) return;
     if (shown.current) goTo(`#/jobs/${jobId}`);
-    else announce('The job has begun; the history has it.');
+    else announce('Job submitted. Find it in the history.');
   }
 
   return (
@@ -117,7 +117,7 @@ function NewForm({ isShown, isOver }: { readonly isShown: boolean; readonly isOv
         <Fault text={fault} id="new-error" />
         <div class="submit-line">
           <Button id="extract" type="submit" class="primary wide" busy={busy}>
-            Extract the audio
+            Extract audio
           </Button>
           <CurlButton list={list} typed={typed} isForOne={isForOne} onFault={setFault} />
         </div>
@@ -132,7 +132,7 @@ function NewForm({ isShown, isOver }: { readonly isShown: boolean; readonly isOv
 function titleOf(list: readonly Source[]): string {
   if (list.length < 2) return 'Source';
   const refused = list.filter(isRefused).length;
-  return `${list.length} sources${refused === 0 ? '' : `, ${refused} not taken`}`;
+  return `${list.length} sources${refused === 0 ? '' : `, ${refused} unsupported`}`;
 }
 
 function wantedNow() {
@@ -170,7 +170,7 @@ function sourceOf(): Source | string | 'several' | undefined {
 
 function anyOf(list: readonly Source[]): 'several' | undefined {
   if (!list.every(isRefused)) return 'several';
-  sayFault('None of these can be extracted; each says why. Remove them, or add others.');
+  sayFault('None of these can be extracted; each shows why. Remove them or add others.');
   return undefined;
 }
 
@@ -204,7 +204,7 @@ function CurlButton({ list, typed, isForOne, onFault }: CurlProps) {
       // Only where the page came by TLS, or from this machine.
       await navigator.clipboard.writeText(command);
       setCopied(true);
-      announce('The command is copied');
+      announce('Command copied');
       setTimeout(() => setCopied(false), 2500);
     } catch {
       setShown(command);

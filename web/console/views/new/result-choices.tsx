@@ -11,13 +11,13 @@ import { useStore } from './store.ts';
 const words: Readonly<Record<FormatName, readonly [name: string, what: string]>> = {
   mp3: ['MP3', 'plays everywhere'],
   m4a: ['M4A', 'small, for Apple'],
-  m4b: ['M4B', 'an audiobook'],
+  m4b: ['M4B', 'audiobook'],
   opus: ['Opus', 'smallest'],
   ogg: ['Ogg', 'Vorbis'],
   flac: ['FLAC', 'lossless'],
   wav: ['WAV', 'uncompressed'],
-  aac: ['AAC', 'a bare stream'],
-  voice: ['Voice', 'for a chat'],
+  aac: ['AAC', 'raw stream'],
+  voice: ['Voice', 'for chats'],
 };
 const order = (Object.keys(words) as FormatName[]).filter((name) => Object.hasOwn(formats, name));
 const qualityWords = { low: 'Low', medium: 'Medium', high: 'High', extreme: 'Extreme' } as const;
@@ -49,7 +49,7 @@ export function ResultChoices({ isForOne }: { readonly isForOne: boolean }) {
       <Quality chosen={chosen} />
       <Loudness chosen={chosen} />
       <details id="more" class="more">
-        <summary>More choices</summary>
+        <summary>More options</summary>
         <div class="more-body">
           <MoreChoices chosen={chosen} isForOne={isForOne} />
         </div>
@@ -60,7 +60,7 @@ export function ResultChoices({ isForOne }: { readonly isForOne: boolean }) {
 
 /** LUFS of EBU R128 and of what is common for streams and podcasts. */
 const loudnesses = new Map([
-  ['', 'As it is'],
+  ['', 'Unchanged'],
   ['-14', '−14'],
   ['-16', '−16'],
   ['-19', '−19'],
@@ -148,7 +148,7 @@ function Quality({ chosen: { format, quality: value } }: { readonly chosen: Choi
           value={value}
           onChange={({ currentTarget }) => choose({ quality: currentTarget.value })}
         >
-          <option value="">Automatic (copied where possible)</option>
+          <option value="">Automatic (copy if possible)</option>
           {qualities.map((name) => (
             <option key={name} value={name}>
               {quality === 'lossless'
@@ -165,9 +165,9 @@ function Quality({ chosen: { format, quality: value } }: { readonly chosen: Choi
 function MoreChoices({ chosen, isForOne }: { readonly chosen: Choices; readonly isForOne: boolean }) {
   return (
     <>
-      <Field label="Audio track" id="track" hint="A language such as en, or a number from 0.">
+      <Field label="Audio track" id="track" hint="A language such as en, or an index from 0.">
         {(attributes) => (
-          <input {...attributes} {...bound(chosen, 'track')} autocomplete="off" placeholder="the main one" />
+          <input {...attributes} {...bound(chosen, 'track')} autocomplete="off" placeholder="default track" />
         )}
       </Field>
       <Pills
@@ -180,14 +180,14 @@ function MoreChoices({ chosen, isForOne }: { readonly chosen: Choices; readonly 
           <input {...attributes} {...bound(chosen, 'channel')} inputMode="numeric" placeholder="from 0" />
         )}
       />
-      <Field label="Also as" id="also">
+      <Field label="Also make" id="also">
         {(attributes) => (
           <select
             {...attributes}
             value={chosen.also}
             onChange={({ currentTarget }) => choose({ also: currentTarget.value })}
           >
-            <option value="">Nothing else</option>
+            <option value="">Nothing</option>
             {order.map((format) => (
               <option key={format} value={format}>
                 {words[format][0]}
@@ -229,9 +229,7 @@ function MoreChoices({ chosen, isForOne }: { readonly chosen: Choices; readonly 
       {isForOne ? (
         <ForOne chosen={chosen} />
       ) : (
-        <p class="hint">
-          Each result is named after its source. One source alone can also have a destination.
-        </p>
+        <p class="hint">Each result is named after its source. A destination needs a single source.</p>
       )}
       <Field label="Webhook" id="webhook" hint="We POST here when the job finishes.">
         {(attributes) => (
@@ -257,14 +255,14 @@ function ForOne({ chosen }: { readonly chosen: Choices }) {
             {...bound(chosen, 'filename')}
             maxLength={200}
             autocomplete="off"
-            placeholder="as the source"
+            placeholder="same as source"
           />
         )}
       </Field>
       <Field
         label="Destination"
         id="destination"
-        hint="A presigned address that takes a PUT. For several files, {name} stands where their names go."
+        hint="A presigned URL for PUT. For several files, put {name} where the file name goes."
       >
         {(attributes) => (
           <input

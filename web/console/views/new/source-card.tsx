@@ -88,7 +88,7 @@ export function SourceCard({ isOver }: { readonly isOver: boolean }) {
             <span class="as-link">{isEmpty ? 'choose them' : 'choose'}</span>
           </span>
           {isEmpty ? (
-            <span class="soft">Video or audio, one or many. Uploads go on where they stopped.</span>
+            <span class="soft">Video or audio, one or many. Interrupted uploads resume.</span>
           ) : null}
         </label>
         {isEmpty ? <LeftOver /> : null}
@@ -107,7 +107,7 @@ export function SourceCard({ isOver }: { readonly isOver: boolean }) {
 function onlyFault(source: Source): string {
   const fault = faultOf(source);
   return source.upload?.phase === 'failed' && !isRefused(source)
-    ? `${fault} Press “Try again”, and it goes on where it stopped.`
+    ? `${fault} Press “Retry” to resume.`
     : source.upload?.phase === 'waiting'
       ? ''
       : fault;
@@ -125,7 +125,7 @@ function LeftOver() {
 function AddressField({ typed, isWrong }: { readonly typed: string; readonly isWrong: boolean }) {
   return (
     <div class="field">
-      <label for="url">Address of a video</label>
+      <label for="url">Video URL</label>
       <div class={typed.trim() === '' ? '' : 'one-line'}>
         <input
           id="url"

@@ -40,7 +40,7 @@ export function SourceRow({ source, isOnly }: RowProps) {
       {fault === '' || isOnly ? null : <p class="source-fault">{fault}</p>}
       {source.mayTryAgain === true ? (
         <Button class="small source-again" icon="retry" onClick={() => tryAgain(source)}>
-          Try again
+          Retry
         </Button>
       ) : null}
     </li>
@@ -92,7 +92,7 @@ function aboutSource(source: Source, isOnly: boolean): string {
     return progress ? size(file.size) : `${size(file.size)} · ${textOf(source, upload)}`;
   }
   if (uploaded !== undefined) return 'uploaded before';
-  return source.url === undefined ? '' : 'from its address';
+  return source.url === undefined ? '' : 'from its URL';
 }
 
 function aboutResult({ outputFile, outputFiles }: Job): string {
@@ -104,11 +104,11 @@ function aboutResult({ outputFile, outputFiles }: Job): string {
 function JobState({ source }: { readonly source: Source }) {
   if (source.job !== undefined) return <StatusBadge status={statusOf(source.job)} />;
   if (source.jobId !== undefined) return <StatusBadge status="queued" />;
-  return isRefused(source) ? <span class="status status-failed">Not taken</span> : null;
+  return isRefused(source) ? <span class="status status-failed">Unsupported</span> : null;
 }
 
 function RemoveButton({ source: { id, name }, isOnly }: RowProps) {
-  const label = isOnly ? 'Take another source' : `Remove ${name}`;
+  const label = isOnly ? 'Change source' : `Remove ${name}`;
   return (
     <button
       type="button"
@@ -179,7 +179,7 @@ function RoundUploadButton({ source, upload }: UploadProps) {
 
 function buttonOf({ phase }: UploadState): { readonly word: string; readonly icon: string } {
   if (phase === 'paused') return { word: 'Resume', icon: 'play' };
-  return phase === 'failed' ? { word: 'Try again', icon: 'retry' } : { word: 'Pause', icon: 'pause' };
+  return phase === 'failed' ? { word: 'Retry', icon: 'retry' } : { word: 'Pause', icon: 'pause' };
 }
 
 function press(source: Source, { phase }: UploadState): void {
@@ -195,19 +195,19 @@ function textOf(source: Source, { phase, perSecond, sentBytes, resumedAt, fault 
     case 'paused':
       return `Paused at ${percent} %`;
     case 'waiting':
-      return `${percent} % · ${fault === '' ? 'connection lost' : 'the service lets it wait'}, trying again…`;
+      return `${percent} % · ${fault === '' ? 'connection lost' : 'service busy'}, retrying…`;
     case 'failed':
       return `Stopped at ${percent} %`;
     case 'refused':
       return 'Not uploaded';
     case 'queued':
-      return 'Waits for its turn';
+      return 'Queued';
     case 'starting':
-      return 'Beginning…';
+      return 'Starting…';
     case 'uploading': {
       const bytesLeft = (source.file?.size ?? 0) - sentBytes;
       const left = perSecond > 0 ? ` · ${about(bytesLeft / perSecond)} left` : '';
-      return `${percent} %${left}${resumedAt > 0 ? ' · goes on where it stopped' : ''}`;
+      return `${percent} %${left}${resumedAt > 0 ? ' · resumed' : ''}`;
     }
   }
 }

@@ -37,8 +37,8 @@ interface Sources {
 }
 
 const NONE: Sources = { list: [], typed: '', fault: '', pause: '' };
-const EMPTY_FILE = 'The file is empty: it holds no bytes, and so no sound.';
-const NO_FILE = 'This is a folder, or a file that the browser may not read. Choose the files in it.';
+const EMPTY_FILE = 'The file is empty.';
+const NO_FILE = 'This is a folder or an unreadable file. Choose the files in it.';
 
 export const sources = createStore(NONE);
 const uploads = new Map<number, Upload>();
@@ -84,7 +84,7 @@ export function addFiles(files: readonly File[]): void {
     else upload(add({ name: file.name, file, fault: '', upload: NOT_BEGUN }), file);
   }
   keepNames();
-  if (files.length > 1) announce(`${files.length} files are added`);
+  if (files.length > 1) announce(`${files.length} files added`);
 }
 
 export const addUnreadable = (name: string): number => add({ name, fault: NO_FILE });
@@ -115,8 +115,8 @@ export function replaceBySourceOf({ source, inputFile }: Job): void {
 }
 
 export function addressFault(text: string): string {
-  if (text === '') return 'Choose a file, or paste the address of a video.';
-  return /^https?:\/\/[^\s/]+/i.test(text) ? '' : 'An address begins with https:// or http://.';
+  if (text === '') return 'Choose a file or paste a video URL.';
+  return /^https?:\/\/[^\s/]+/i.test(text) ? '' : 'A URL starts with https:// or http://.';
 }
 
 export function pause(id: number): void {
@@ -189,8 +189,8 @@ function tellDone(name: string): void {
   keepNames();
   const { list } = sources.get();
   const files = list.filter(({ upload }) => upload !== undefined);
-  if (files.length === 1) announce(`${name} is uploaded`);
-  else if (!list.some(isComing)) announce(`${files.filter(isUploaded).length} files are uploaded`);
+  if (files.length === 1) announce(`${name} uploaded`);
+  else if (!list.some(isComing)) announce(`${files.filter(isUploaded).length} files uploaded`);
 }
 
 const isUploaded = ({ upload }: Source): boolean => upload?.phase === 'done';

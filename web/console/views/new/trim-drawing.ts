@@ -9,7 +9,7 @@ const SHORTEST_SECONDS = 0.1;
 const DRAG_PX = 4;
 /** While it plays; otherwise it would look like an edge of the part. */
 const CURSOR_PX = 2;
-const HOW = 'Drag over the drawing to choose a part, or drag its edges.';
+const HOW = 'Drag on the waveform to select a part, or drag its edges.';
 
 type Region = ReturnType<ReturnType<typeof RegionsPlugin.create>['addRegion']>;
 
@@ -121,8 +121,8 @@ export function drawTrim(container: HTMLElement, file: File, listener: TrimListe
 
 function whyFlat(file: File, seconds: number): string {
   return file.size > MOST_BYTES || seconds > MOST_SECONDS
-    ? `What is over ${size(MOST_BYTES)} or ${MOST_SECONDS / 60} minutes is not drawn.`
-    : 'The sound cannot be drawn here.';
+    ? `No waveform for files over ${size(MOST_BYTES)} or ${MOST_SECONDS / 60} minutes.`
+    : 'This browser cannot draw the waveform.';
 }
 
 /** The library lets nobody drag where a region lies, and one lies everywhere until a part is chosen. */

@@ -6,7 +6,7 @@ import { type Choices, choices, choose, type Part } from './choices.ts';
 import { createStore, useStore } from './store.ts';
 import { drawTrim, type TrimDrawing } from './trim-drawing.ts';
 
-const UNPLAYABLE = 'This browser cannot play the file, so it is not drawn. Start and end work all the same.';
+const UNPLAYABLE = 'This browser cannot play the file. Start and end still work.';
 
 /** What is wrong with the times; how long the file is, seconds, where that is known. */
 const check = createStore<{ readonly fault: string; readonly seconds: number | undefined }>({
@@ -41,7 +41,7 @@ function partOf({ start, end }: Choices): Part {
 
 function faultOf(from = 0, to: number | undefined, seconds: number | undefined): string {
   if (Number.isNaN(from) || Number.isNaN(to)) {
-    return 'A time is seconds, or minutes and seconds: 75 or 1:15.';
+    return 'Enter a time as seconds or minutes: 75 or 1:15.';
   }
   if (to !== undefined && to <= from) return 'The end must come after the start.';
   return seconds !== undefined && from >= seconds
@@ -89,7 +89,7 @@ export function Trim({ file }: { readonly file: File | undefined }) {
         {field('end', 'End', 'to the end')}
       </div>
       <p id="trim-hint" class="hint">
-        Seconds, or minutes and seconds: 75 or 1:15.
+        Seconds or minutes: 75 or 1:15.
       </p>
       <Fault text={fault} id="trim-error" />
     </fieldset>

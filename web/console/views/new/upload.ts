@@ -14,7 +14,7 @@ const REMEMBERED = 'tus::soundpost-';
 /** Uploads are kept for a day, unless the operator chose otherwise; an expired one is begun anew. */
 const REMEMBERED_MS = 48 * 3600 * 1000;
 const SPEED_EVERY_MS = 500;
-const NOT_LOADED = 'A part of this page did not load. Check the connection.';
+const NOT_LOADED = 'Part of this page did not load. Check your connection.';
 
 type UploadPhase =
   | 'queued'
@@ -205,7 +205,7 @@ const told = ({ originalResponse }: DetailedError): string =>
   originalResponse?.getStatus() === 429 ? faultOf(originalResponse) : '';
 
 function faultOf(response: HttpResponse | null): string {
-  if (response === null) return 'The connection broke, and trying again did not help.';
+  if (response === null) return 'The connection was lost, and retrying failed.';
   try {
     return sentence(JSON.parse(response.getBody()).error);
   } catch {

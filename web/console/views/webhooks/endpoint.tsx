@@ -120,10 +120,10 @@ function EndpointFacts({ endpoint }: { readonly endpoint: Endpoint }) {
     <Facts
       id="endpoint-facts"
       rows={[
-        ['Last answer', `${answerWord(lastAnswer)} · ${shortTime(lastAt)}`],
+        ['Last response', `${answerWord(lastAnswer)} · ${shortTime(lastAt)}`],
         ['Failing since', failedSince && shortTime(failedSince)],
-        ['Failures in a row', String(failures)],
-        ['Waiting', String(pending)],
+        ['Consecutive failures', String(failures)],
+        ['Pending', String(pending)],
       ]}
     />
   );
@@ -159,9 +159,9 @@ function SentTable({ deliveries, onReplayed }: SentProps) {
         <tr>
           <th scope="col">Event</th>
           <th scope="col">State</th>
-          <th scope="col">Last answer</th>
+          <th scope="col">Last response</th>
           <th scope="col">Attempts</th>
-          <th scope="col">Happened</th>
+          <th scope="col">Time</th>
           <th scope="col">Next attempt</th>
           <th scope="col">
             <span class="visually-hidden">Action</span>
@@ -184,7 +184,7 @@ function SentRow({ delivery, onReplayed }: { readonly delivery: Sent; readonly o
 
   async function replay(): Promise<void> {
     await api().replayDelivery(jobId, deliveryId);
-    announce(`${event} is sent again`);
+    announce(`Resending ${event}`);
     onReplayed();
   }
 

@@ -46,10 +46,10 @@ function EndpointTable({ endpoints }: { readonly endpoints: readonly Endpoint[] 
         <tr>
           <th scope="col">Endpoint</th>
           <th scope="col">State</th>
-          <th scope="col">Last answer</th>
+          <th scope="col">Last response</th>
           <th scope="col">Failing since</th>
-          <th scope="col">Failures in a row</th>
-          <th scope="col">Waiting</th>
+          <th scope="col">Consecutive failures</th>
+          <th scope="col">Pending</th>
           <th scope="col">Last attempt</th>
         </tr>
       </thead>
@@ -75,7 +75,7 @@ function EndpointTable({ endpoints }: { readonly endpoints: readonly Endpoint[] 
 }
 
 export const answerWord = (status: number | null): string =>
-  status === null ? 'No answer' : `HTTP ${status}`;
+  status === null ? 'No response' : `HTTP ${status}`;
 
 export function EndpointBadge({ state }: { readonly state: Endpoint['state'] }) {
   return (
@@ -91,8 +91,8 @@ function Empty() {
       <Icon name="webhooks" />
       <h3>No endpoints</h3>
       <p class="soft">
-        Nothing was sent in the last two days. A job that names a webhook posts to it when it finishes: name
-        one under “More choices”.
+        Nothing sent in the last two days. To receive webhooks, set one under “More options” when you submit a
+        job.
       </p>
       <a class="button primary" href="#/">
         New extraction

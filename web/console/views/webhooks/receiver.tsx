@@ -24,7 +24,7 @@ export function Receiver() {
   async function test(): Promise<void> {
     setResult('');
     const { status, latencyMs } = await api().testWebhook(url.trim());
-    setResult(`It answered HTTP ${status} after ${latencyMs} ms.`);
+    setResult(`HTTP ${status} in ${latencyMs} ms.`);
   }
 
   return (
@@ -39,9 +39,9 @@ export function Receiver() {
         }}
       >
         <Field
-          label="Address"
+          label="URL"
           id="test-url"
-          hint="Gets one signed test. You can also paste it anywhere on this page."
+          hint="We POST one signed test here. You can paste a URL anywhere on this page."
         >
           {(attributes) => (
             <input
@@ -59,7 +59,7 @@ export function Receiver() {
           )}
         </Field>
         <Button type="submit" busy={busy}>
-          Send a test
+          Send test
         </Button>
       </form>
       <p id="test-result" class="note" role="status" hidden={result === ''}>

@@ -36,7 +36,7 @@ export function Resend({ endpoint, failedSince, onResent }: ResendProps) {
   return (
     <section class={endpoint === undefined ? 'card' : 'instance-part'} aria-labelledby="resend-title">
       <Heading id="resend-title">
-        {endpoint === undefined ? 'Resend what failed' : 'Resend what it missed'}
+        {endpoint === undefined ? 'Resend failed deliveries' : 'Resend missed deliveries'}
       </Heading>
       <div class="actions">
         {quick.map(([name, from]) =>
@@ -49,7 +49,7 @@ export function Resend({ endpoint, failedSince, onResent }: ResendProps) {
               busy={busy}
               onClick={() => void run(() => resend(from))}
             >
-              {name === 'failed' ? `Since it began to fail, ${shortTime(from)}` : `Since ${shortTime(from)}`}
+              {name === 'failed' ? `Since the first failure, ${shortTime(from)}` : `Since ${shortTime(from)}`}
             </Button>
           ),
         )}
@@ -87,9 +87,7 @@ export function Resend({ endpoint, failedSince, onResent }: ResendProps) {
 
 function wordsOf(resent: number): string {
   if (resent === 0) return 'Nothing has failed since then.';
-  return resent === 1
-    ? '1 notification is being sent again.'
-    : `${resent} notifications are being sent again.`;
+  return resent === 1 ? 'Resending 1 delivery.' : `Resending ${resent} deliveries.`;
 }
 
 function lastNoon(): Date {

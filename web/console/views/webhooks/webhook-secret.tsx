@@ -15,8 +15,8 @@ export function WebhookSecret() {
   async function rotate(): Promise<void> {
     const sure = await confirmed({
       title: 'Replace the webhook secret?',
-      text: 'Webhooks carry a signature by the old secret for 24 hours more. Give the new one to all receivers within that time.',
-      yes: 'Replace it',
+      text: 'Webhooks are also signed with the old secret for another 24 hours. Update all receivers within that time.',
+      yes: 'Replace secret',
     });
     if (!sure) return;
     await run(async () => {
@@ -28,13 +28,13 @@ export function WebhookSecret() {
   return (
     <section class="card" aria-labelledby="secret-title">
       <h2 id="secret-title">Secret</h2>
-      <p class="soft">Receivers check with it that a webhook comes from here (Standard Webhooks).</p>
+      <p class="soft">Receivers use it to verify webhooks (Standard Webhooks).</p>
       {told === undefined ? null : (
         <SecretValue key={told.secret} label="Webhook secret" value={told.secret} isShown />
       )}
       <p id="secret-note" class="note" role="status" hidden={!isNew && !told?.replacedUntil}>
         {isNew ? 'This is the new secret. ' : ''}
-        {told?.replacedUntil ? `The old one counts until ${shortTime(told.replacedUntil)}.` : ''}
+        {told?.replacedUntil ? `The old one works until ${shortTime(told.replacedUntil)}.` : ''}
       </p>
       <div class="actions">
         {told === undefined ? (
@@ -43,15 +43,15 @@ export function WebhookSecret() {
             busy={busy}
             onClick={() => void run(async () => setTold(await api().webhookSecret()))}
           >
-            Show the secret
+            Show secret
           </Button>
         ) : (
           <Button class="small" onClick={() => setTold(undefined)}>
-            Hide the secret
+            Hide secret
           </Button>
         )}
         <Button class="small" icon="retry" busy={busy} onClick={() => void rotate()}>
-          Replace it
+          Replace secret
         </Button>
       </div>
       <Fault text={fault} id="secret-error" />

@@ -1,4 +1,4 @@
-/** What is needed of a WebM or Matroska file to extract one of its audio tracks. */
+/** The parts of a WebM or Matroska file that one of its audio tracks needs. */
 import { type ByteSpans, bytesOf, joinSpans, united } from 'soundpost-outbound/ranges-spans';
 import { type AudioIndex, LEAD, MOSTLY } from '../mp4/audio-index.ts';
 import { UnsupportedLayout } from '../mp4/boxes.ts';

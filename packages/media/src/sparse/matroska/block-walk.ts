@@ -113,7 +113,7 @@ class BlockWalk {
     return wanted;
   }
 
-  /** @param chunks what was wanted. @throws UnsupportedLayout */
+  /** @param chunks the wanted bytes. @throws UnsupportedLayout */
   go(chunks: readonly Uint8Array[]): void {
     const places = this.#places;
     this.#places = [];

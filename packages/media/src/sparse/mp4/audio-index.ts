@@ -1,4 +1,4 @@
-/** What is needed of an MP4 or MOV file to extract one of its audio tracks: most is pictures. */
+/** The parts of an MP4 or MOV file that one of its audio tracks needs: most bytes are video. */
 import { type ByteSpans, bytesOf, joinSpans, united } from 'soundpost-outbound/ranges-spans';
 import { sniffContainer } from '../../sniff.ts';
 import { UnsupportedLayout } from './boxes.ts';
@@ -14,7 +14,7 @@ export interface AudioIndex {
    */
   readonly lead: ByteSpans;
   readonly audioTracks: number;
-  /** The bytes of an audio track, by its index among them. @throws UnsupportedLayout */
+  /** The bytes of an audio track, by its index. @throws UnsupportedLayout */
   track(place: number): ByteSpans;
 }
 
@@ -33,7 +33,7 @@ export const MOSTLY = 0.7;
 const ENCRYPTED = new Set(['enca', 'encv', 'enct', 'encs', 'drms', 'drmi']);
 
 /**
- * Reads the index: `ftyp`, `moov` and what else is no samples.
+ * Reads the index: `ftyp`, `moov` and all other boxes without samples.
  * @throws UnsupportedLayout when the file has to be read whole; what the source throws
  */
 export async function readAudioIndex(source: ByteSource): Promise<AudioIndex> {

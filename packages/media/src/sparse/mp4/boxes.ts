@@ -99,7 +99,7 @@ interface Table {
  * A box that holds its row count and rows of one size.
  * @param headBytes where the count is: after version, flags and what else precedes it
  * @param rowBits of one row
- * @param betweenBytes what is between the count and the first row
+ * @param betweenBytes bytes between the count and the first row
  * @throws UnsupportedLayout when there are too many rows, or fewer than it says
  */
 export function tableOf({ type, payload }: Box, rowBits: number, headBytes = 4, betweenBytes = 0): Table {

@@ -6,7 +6,7 @@ export const MFRO_BYTES = 16;
 
 /**
  * Where the listed stretches begin, fragments or further indexes, and where the last one ends.
- * @param end of the box in the file: offsets count from there
+ * @param end of the box in the file, from which offsets count
  * @throws UnsupportedLayout
  */
 export function placesOfSidx(sidx: Box, end: number): number[] {

@@ -1,4 +1,4 @@
-/** Samples in fragments (ISO/IEC 14496-12 section 8.8), put behind those of the movie box. */
+/** Samples in fragments (ISO/IEC 14496-12 section 8.8), appended to the movie box's samples. */
 import { type Box, childrenOf, Fields, MAX_ROWS, requiredBox, tableOf, UnsupportedLayout } from './boxes.ts';
 import type { Fragment } from './fragment-walk.ts';
 import { MAX_SAMPLE_BYTES, type readTracks, type SampleTable } from './tracks.ts';
@@ -53,7 +53,7 @@ function readFragment(
   runs: ReadonlyMap<number, Runs>,
   room: { samples: number },
 ): void {
-  // By default, a track's samples follow those of the track before it.
+  // By default, a track's samples follow the samples of the track before it.
   let follows = at;
   for (const traf of childrenOf(payload).filter(({ type }) => type === 'traf')) {
     const boxes = childrenOf(traf.payload);

@@ -29,7 +29,7 @@ const FREE_ROUNDS = 8;
 /** Share of the time that the skipped bytes would have taken; the audio itself comes on top. */
 const MOST_EFFORT = 0.5;
 
-/** A position that the walk has reached, and what has been read from there on. */
+/** A position that the walk has reached, and the bytes read after it. */
 interface Place {
   at: number;
   bytes: Uint8Array;
@@ -95,7 +95,7 @@ class Walk {
     return { start: Math.max(this.#from, this.#sizeBytes - TAIL_BYTES), end: this.#sizeBytes };
   }
 
-  /** Goes on from each position. @param chunks what was wanted. @throws UnsupportedLayout */
+  /** Continues from each position. @param chunks the wanted bytes. @throws UnsupportedLayout */
   go(chunks: readonly Uint8Array[]): void {
     const places = this.#places.slice(0, chunks.length);
     this.#places = this.#places.slice(chunks.length);

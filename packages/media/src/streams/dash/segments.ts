@@ -118,7 +118,7 @@ function initOf(child: Addressing['child'], baseUrl: string): Piece | undefined 
   );
 }
 
-/** @param count of the segments, if known from elsewhere */
+/** @param count of the segments, if known */
 function placesOf({ seconds }: Period, timing: Timing, count: number | null): Place[] {
   const { timescale, duration, startNumber, endNumber, offset, timeline } = timing;
   const endTicks = seconds === null ? null : Number(offset) + seconds * timescale;

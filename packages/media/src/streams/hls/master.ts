@@ -26,7 +26,7 @@ export interface ChosenPlaylist {
   readonly url: string;
   /** Whether it has only the wanted track; otherwise the file's tracks are to choose from. */
   readonly isTrack: boolean;
-  /** A playlist of pictures that play beside it; undefined if they are in the same one. */
+  /** The video's own playlist; undefined if video and audio share one. */
   readonly picturesUrl?: string | undefined;
 }
 

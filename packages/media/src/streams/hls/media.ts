@@ -25,7 +25,7 @@ interface Reading {
   readonly base: string;
   readonly segments: Segment[];
   sequence: bigint;
-  /** In force, by KEYFORMAT; a name stands for what needs a player with a licence. */
+  /** In force, by KEYFORMAT; a name stands for a method that needs a licensed player. */
   readonly keys: Map<string, Key | string>;
   init: Piece | undefined;
   seconds: number | undefined;

@@ -3,7 +3,7 @@ import { resolved, unsupported, unusable } from '../presentation.ts';
 
 export type Line =
   | { readonly uri: string }
-  /** `value` is what follows the colon. */
+  /** `value` is the text after the colon. */
   | { readonly tag: string; readonly value: string };
 
 /** Six for each of the segments that may be there, and as many for everything else. */
@@ -15,7 +15,7 @@ const MAX_LINES = 125_000;
  */
 export function* linesOf(text: string): Generator<Line> {
   let count = 0;
-  // A byte order mark counts as white space.
+  // A byte order mark counts as whitespace.
   for (const [whole] of text.trimStart().matchAll(/[^\r\n]+/g)) {
     const line = whole.trim();
     if (count === 0 && !line.startsWith('#EXTM3U')) break;

@@ -20,7 +20,7 @@ export async function wholeClusters(file: Part['file'], sizeBytes: number): Prom
       const { id, headerBytes, payloadBytes } = elementHeader(
         await readAt(file, at, MAX_ELEMENT_HEADER_BYTES),
       );
-      // One that does not say how long it is goes up to the end.
+      // A cluster without a length extends to the end.
       at = payloadBytes === null ? sizeBytes : at + headerBytes + payloadBytes;
       if (at > sizeBytes) break;
       if (id === IDS.cluster) whole = at;

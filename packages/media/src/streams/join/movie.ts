@@ -80,7 +80,7 @@ function timescaleOf(header: Box): number {
   return field32(header, header.payload[0] === 1 ? 20 : 12);
 }
 
-/** Empty edits delay; the first other one hides what is before its time. */
+/** Empty edits delay. The first other edit hides the media before its time. */
 function editOf(elst: Box, timescale: number, movieTimescale: number): number {
   const fields = new Fields(elst);
   const isLong = elst.payload[0] === 1;

@@ -28,7 +28,7 @@ export interface Joiner {
   append(part: Part, output: Output): Promise<void>;
   /**
    * Behind the last one.
-   * @param path of what was written
+   * @param path of the written file
    * @returns its size, bytes, if that has changed
    */
   finish?(path: string, makeRoom: (bytes: number) => Promise<void>): Promise<number | undefined>;

@@ -4,7 +4,7 @@ export const PACKET_BYTES = 188;
 
 /** The 33 bits of a timestamp count 90,000 a second (section 2.4.3.7). */
 export const TICKS_PER_SECOND = 90_000;
-/** After so many they begin anew. */
+/** After this many they wrap around. */
 const ALL_TICKS = 2 ** 33;
 
 /** From one timestamp to another, seconds, by the shorter way around: below 0 if it is earlier. */
@@ -40,7 +40,7 @@ export function addToTimestamps(packet: Buffer, ticks: number): void {
   const later = (stamp: number): number => (stamp + ticks) % ALL_TICKS;
   const hasPcr = hasAdaptation(control) && adaptationBytes >= 7 && ((packet[5] ?? 0) & 0x10) !== 0;
   if (hasPcr) {
-    // 33 bits, then those of a finer clock.
+    // 33 bits, then 9 bits of a finer clock.
     const base = later(packet.readUInt32BE(6) * 2 + ((packet[10] ?? 0) >> 7));
     packet.writeUInt32BE(Math.floor(base / 2), 6);
     packet[10] = ((packet[10] ?? 0) & 0x7f) | ((base % 2) << 7);

@@ -1,4 +1,4 @@
-/** MPEG transport streams (ISO/IEC 13818-1): joined end to end they are one. */
+/** MPEG transport streams (ISO/IEC 13818-1): concatenated, they are one stream. */
 import { copy, type Joiner, type Output, type Part, readAt } from './part.ts';
 import {
   addToTimestamps,

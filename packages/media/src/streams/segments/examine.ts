@@ -121,9 +121,9 @@ async function ofFragments(
 }
 
 interface Fragments {
-  /** Up to the end of the last one that has its data. */
+  /** Up to the end of the last fragment with data. */
   bytes: number;
-  /** Whether there is a header among them, of which the joiner says what is wrong. */
+  /** Whether they include a header. The joiner reports its faults. */
   isOwn: boolean;
   readonly runs: TrackRun[];
 }

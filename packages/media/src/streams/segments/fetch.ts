@@ -19,10 +19,10 @@ export type FetchedSegment = { readonly segment: Segment } & (
       readonly file: string;
       readonly init: Uint8Array | undefined;
       readonly sound: Sound;
-      /** How much of its sound is not there, after all tries. */
+      /** How much of its audio is missing after all attempts. */
       readonly missingSeconds: number;
     }
-  /** In each try it was empty, cut off or unreadable. */
+  /** In each attempt it was empty, cut off or unreadable. */
   | { readonly failure: Error }
 );
 
@@ -48,7 +48,7 @@ export async function fetchSegments(
       if (done) return;
       const file = join(context.folder, String(nth));
       const fetched = fetcher.fetch(nth, file);
-      fetched.catch(() => {}); // It is waited for in its turn.
+      fetched.catch(() => {}); // It is awaited in order.
       underway.push({ file, fetched });
     }
   };
@@ -81,7 +81,7 @@ class SegmentFetcher {
   readonly #reading: Reading;
   readonly #signal: AbortSignal;
   readonly #segments: readonly Segment[];
-  /** What was found first of each; undefined: nothing. Those before the ones underway are gone. */
+  /** The first result of each; undefined: none. Finished segments are removed. */
   readonly #found = new Map<number, PromiseWithResolvers<Sound | undefined>>();
   /** The container of the first that could be read, once that has been taken. */
   #kind: string | undefined;
@@ -174,7 +174,7 @@ class SegmentFetcher {
     return known;
   }
 
-  /** So that no header is fetched in vain. */
+  /** Fetches a header only if it is needed. */
   async #initOf({ init }: Segment, kind: string): Promise<Uint8Array | undefined> {
     if (kind === 'mpegts' || PACKED.includes(kind)) return undefined;
     try {

@@ -15,13 +15,13 @@ export interface Frame {
   readonly seconds: number;
 }
 
-/** Finds frames in bytes that come in pieces. What is no frame is passed over. */
+/** Finds frames in bytes that come in pieces. Skips all other bytes. */
 export class FrameReader {
   #framing: Framing | undefined;
   #rest: Buffer = Buffer.alloc(0);
   #strayBytes = 0;
 
-  /** @param demuxer of the form; default: that of the first frame */
+  /** @param demuxer of the form; default: the form of the first frame */
   constructor(demuxer?: string) {
     this.#framing = TIMED.find((framing) => framing.demuxer === demuxer);
   }

@@ -12,7 +12,7 @@ export interface Span {
 export interface Sound {
   /** ffmpeg's demuxer of its container. */
   readonly kind: string;
-  /** The part of the file that can be joined: what follows is cut off or unreadable. */
+  /** The part of the file that can be joined; the rest is cut off or unreadable. */
   readonly bytes: number;
   /** Undefined where its container does not tell. */
   readonly heldSeconds: number | undefined;
@@ -32,7 +32,7 @@ export interface Neighbours {
   readonly after?: Sound | undefined;
 }
 
-/** Less is no loss: the clock's tolerance (decisions A2a). */
+/** Less does not count as a loss: the clock's tolerance (decisions A2a). */
 const LEAST_MISSING_SECONDS = 0.04;
 
 /** How much a last segment may fall short of its declared length: it is often rounded. */

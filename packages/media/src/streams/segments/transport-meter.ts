@@ -5,7 +5,7 @@ import { PACKET_BYTES, packetHead, packetsOf, secondsBetween } from '../join/tra
 import { FrameReader } from './frames.ts';
 import type { Sound, Span } from './sound.ts';
 
-/** PES packets of MPEG audio and AAC, and the private ones that hold Dolby's (table 2-22). */
+/** PES packets of MPEG audio and AAC, and private packets with Dolby's codecs (table 2-22). */
 const isSound = (id: number): boolean => (id >= 0xc0 && id <= 0xdf) || id === 0xbd || id === 0xfd;
 
 /** Where a stream's timestamps jump by more, there is another clock. */
@@ -14,7 +14,7 @@ const JUMP_SECONDS = 60;
 interface Stream {
   readonly isSound: boolean;
   readonly frames: FrameReader;
-  /** Of the first timestamp; those of the others count from it. */
+  /** Of the first timestamp; the others count from it. */
   readonly startSeconds: number;
   /** From the first on, in the order of decoding. */
   readonly stamps: number[];
@@ -37,7 +37,7 @@ interface Pes {
 /** Is given the packets of a segment in order. */
 export class TransportMeter {
   readonly #streams = new Map<number, Stream>();
-  /** Packets of what began before the segment, by their stream. */
+  /** Packets of frames that began before the segment, by their stream. */
   readonly #loose = new Map<number, number[]>();
   readonly #broken: number[] = [];
   #isDamaged = false;
@@ -110,7 +110,7 @@ export class TransportMeter {
     return stream;
   }
 
-  /** One that is not whole would spoil those behind it: decoders look for the rest of its frame. */
+  /** An incomplete frame would spoil the next ones: decoders look for its rest. */
   #end(stream: Stream): void {
     const { pes, frames, isSound: sounds } = stream;
     if (!sounds) return;
