@@ -66,7 +66,7 @@ it.each([
   const count = (await call('GET', '/v1/keys')).body.data.keys.length;
   const made = await make({ name: 'more', ...wanted }, { key });
   expect([made.status, made.body.error.code]).toEqual([403, 'FORBIDDEN']);
-  expect(made.body.error.message).toContain(` ${named}:`);
+  expect(made.body.error.message).toContain(` ${named} and cannot grant it`);
   expect((await call('GET', '/v1/keys')).body.data.keys).toHaveLength(count);
 
   const strong = (await make({ name: 'strong', ...wanted })).body.data;
