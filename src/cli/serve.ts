@@ -254,10 +254,10 @@ function welcome({ apiPort, gatewayUrl, inboxLink, ffmpeg, newKey }: Serving): s
     `Docs     ${api}/docs`,
     `Gateway  ${gatewayUrl}`,
     `Inbox    ${inboxLink} (one use, within 10 minutes)`,
-    `ffmpeg   ${ffmpeg}`,
     newKey === undefined
       ? `API key  is shown on the first start only; another: ${SELF} keys create --name mine`
       : `API key  ${newKey} (shown this once)`,
+    `ffmpeg   ${ffmpeg}`,
     '',
     newKey === undefined
       ? `In another terminal, with the key in SOUNDPOST_API_KEY, this makes an MP3 of ${what}:`
