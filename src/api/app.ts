@@ -1,11 +1,11 @@
 /** The Express application: the routes, and the middleware around every request. */
 
 import { randomUUID } from 'node:crypto';
-import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { ErrorRequestHandler, Express, NextFunction, Request, RequestHandler, Response } from 'express';
 import helmet from 'helmet';
 import type { Logger } from 'soundpost-base/logger';
+import { IncomingMessage, ServerResponse } from 'soundpost-base/node-http';
 import { ServiceError } from 'soundpost-contract/errors';
 import { JobId } from 'soundpost-contract/ids';
 import { crossOrigin } from 'soundpost-kit/http/cross-origin';

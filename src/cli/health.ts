@@ -3,7 +3,7 @@
  * each that does must answer `/health/live` with 200. Exits with 0 or 1, and a line saying why.
  * A program of its own that loads only the configuration, because it starts every few seconds.
  */
-import { get } from 'node:http';
+import { get } from 'soundpost-base/node-http';
 import { loadConfig } from '../process/config.ts';
 
 /** Less than the image's HEALTHCHECK timeout, so that the reason can be reported. */

@@ -254,10 +254,10 @@ function welcome({ apiPort, gatewayUrl, inboxLink, ffmpeg, newKey }: Serving): s
     `Docs     ${api}/docs`,
     `Gateway  ${gatewayUrl}`,
     `Inbox    ${inboxLink} (one use, within 10 minutes)`,
-    `ffmpeg   ${ffmpeg}`,
     newKey === undefined
       ? `API key  was shown on the first start; create another with ${SELF} keys create --name mine`
       : `API key  ${newKey} (shown only once)`,
+      `ffmpeg   ${ffmpeg}`,
     '',
     newKey === undefined
       ? `To extract an MP3 from ${what}, set SOUNDPOST_API_KEY in another terminal and paste:`

@@ -5,10 +5,11 @@
  * therefore gains nothing.
  */
 import { promises as dns, type LookupAddress } from 'node:dns';
-import { Agent, type ClientRequestArgs } from 'node:http';
+import type { ClientRequestArgs } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { within } from 'soundpost-base/deadline';
+import { Agent } from 'soundpost-base/node-http';
 import type { buildConnector } from 'undici';
 import { parseAddress } from './address-table.ts';
 import { OutboundFailed, OutboundRefused } from './errors.ts';

@@ -3,9 +3,10 @@
  * never a name, so its own resolver changes nothing; its own rules apply on top.
  */
 import { once } from 'node:events';
-import { type IncomingMessage, request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { within } from 'soundpost-base/deadline';
+import { request } from 'soundpost-base/node-http';
 import { buildConnector } from 'undici';
 import { parseAddress } from './address-table.ts';
 import { type ConnectTarget, connectSocket } from './connector.ts';

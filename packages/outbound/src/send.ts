@@ -3,9 +3,10 @@
  * little of the answer is read. The answer to a PUT may come before the whole file is sent.
  */
 import { once } from 'node:events';
-import { type ClientRequest, type IncomingMessage, type RequestOptions, request } from 'node:http';
+import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
 import type { Readable } from 'node:stream';
 import { type Deadline, deadline } from 'soundpost-base/deadline';
+import { request } from 'soundpost-base/node-http';
 import type { GuardedAgent } from './connector.ts';
 import { OutboundFailed, OutboundRefused, toOutboundError } from './errors.ts';
 import { discard, type Route, retryAfterSeconds } from './exchange.ts';

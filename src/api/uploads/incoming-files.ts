@@ -2,19 +2,21 @@
  * Bytes of incomplete tus uploads, kept as files beside the storage: completing one is a rename.
  * Several API processes can share the folder.
  */
+import { createWriteStream } from 'node:fs';
 import { mkdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { FileStore } from '@tus/file-store';
-import { MemoryKvStore } from '@tus/server';
+import { pipeline } from 'node:stream/promises';
+import { ServiceError } from 'soundpost-contract/errors';
 import type { IncomingUploads, InTime, Storage } from 'soundpost-kit/storage/storage';
 import { uploadStorageKey } from '../../jobs/uploads/record.ts';
+
+const RETRY_AFTER_SECONDS = 2;
 
 export class IncomingFiles implements IncomingUploads {
   readonly #folder: string;
   readonly #storage: Storage;
   readonly #inTime: InTime;
-  readonly #files: FileStore;
 
   /**
    * @param folder absolute; on the volume of the storage's files, or completing one is a copy
@@ -22,7 +24,6 @@ export class IncomingFiles implements IncomingUploads {
    *   truncating a file that others may have written to since
    */
   static async open(folder: string, storage: Storage, inTime: InTime): Promise<IncomingFiles> {
-    // FileStore would create the folder, but readable by everyone.
     await mkdir(folder, { recursive: true, mode: 0o700 });
     return new IncomingFiles(folder, storage, inTime);
   }
@@ -31,8 +32,6 @@ export class IncomingFiles implements IncomingUploads {
     this.#folder = folder;
     this.#storage = storage;
     this.#inTime = inTime;
-    // Redis holds the metadata that FileStore would keep, so that every process sees it.
-    this.#files = new FileStore({ directory: folder, configstore: new MemoryKvStore() });
   }
 
   async create(file: string): Promise<void> {
@@ -51,7 +50,17 @@ export class IncomingFiles implements IncomingUploads {
   }
 
   async write(file: string, content: Readable, offset: number): Promise<number> {
-    return this.#files.write(content, file, offset);
+    const target = createWriteStream(this.#path(file), { flags: 'r+', start: offset });
+    try {
+      await pipeline(content, target);
+    } catch (cause) {
+      const retryAfterSeconds = RETRY_AFTER_SECONDS;
+      throw new ServiceError('SERVICE_UNAVAILABLE', 'the bytes could not be stored', {
+        retryAfterSeconds,
+        cause,
+      });
+    }
+    return offset + target.bytesWritten;
   }
 
   async truncate(file: string, sizeBytes: number): Promise<void> {

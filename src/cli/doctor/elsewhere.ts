@@ -1,8 +1,8 @@
 /** Checks configured remote services: the bucket, another gateway and the transcriber. */
 import { once } from 'node:events';
-import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
 import { within } from 'soundpost-base/deadline';
+import { get as getHttp } from 'soundpost-base/node-http';
 import { type Finding, messageOf, ok } from './check.ts';
 
 interface BucketFacts {

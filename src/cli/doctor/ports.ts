@@ -1,9 +1,9 @@
 /** The ports: free, or in use by Soundpost itself, which is fine. */
 import { once } from 'node:events';
-import { get } from 'node:http';
 import { createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { within } from 'soundpost-base/deadline';
+import { get } from 'soundpost-base/node-http';
 import { type Finding, messageOf, ok } from './check.ts';
 
 interface WantedPort {

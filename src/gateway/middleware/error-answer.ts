@@ -1,8 +1,8 @@
 /** The only place that turns errors into HTTP answers; the catalogue gives the status. */
 
-import { STATUS_CODES } from 'node:http';
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express';
 import type { Logger } from 'soundpost-base/logger';
+import { STATUS_CODES } from 'soundpost-base/node-http';
 import {
   GatewayError,
   type GatewayErrorAnswer,

@@ -1,5 +1,5 @@
 /** The gateway's OpenAPI document: everything beside the routes and the contract's schemas. */
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from 'soundpost-base/node-http';
 import { AudioMessage, DOCUMENTED_TYPE, MessageContent, SentMessage } from 'soundpost-contract/gateway';
 import {
   GatewayErrorAnswer,

@@ -4,14 +4,9 @@
  */
 
 import { once } from 'node:events';
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { type AddressInfo, Server as NetServer } from 'node:net';
+import { createServer } from 'soundpost-base/node-http';
 import { RequestBudget } from '../redis/request-budget.ts';
 import { SlowBodies } from './slow-bodies.ts';
 import { endUnreadable } from './unreadable.ts';
