@@ -13,12 +13,15 @@ import { rolldown } from 'rolldown';
 const root = resolve(import.meta.dirname, '..');
 const [folder = '', front] = process.argv.slice(2);
 
-const READER = 'packages/media/src/reading/reader-process.ts';
+const PROCESSES = ['packages/media/src/reading/reader-process.ts', 'packages/media/src/starter-process.ts'];
 
 const build = await rolldown({
   cwd: root,
-  // The thread and the reader are found by their paths.
-  input: [...(front === undefined ? ['src/main.ts', 'src/cli/loop-watchdog-thread.ts'] : [front]), READER],
+  // The thread and the processes are found by their paths.
+  input: [
+    ...(front === undefined ? ['src/main.ts', 'src/cli/loop-watchdog-thread.ts'] : [front]),
+    ...PROCESSES,
+  ],
   platform: 'node',
   // npm installs what others have made.
   external: (id) => !/^(\.|\/|src\/|packages\/|soundpost-)/.test(id),

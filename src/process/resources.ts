@@ -115,6 +115,7 @@ export async function openFoundation(config: Config, of: readonly Part[]): Promi
     tools() {
       tools ??= confinedTools(config, logger).then((found) => ({
         ...found,
+        startsApart: true,
         watch: toolWatch(metrics.observer, traces.tracing),
       }));
       return tools;

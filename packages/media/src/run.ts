@@ -54,6 +54,8 @@ export interface MediaTools {
    * It execs or stays the parent, passes descriptors on, and ends the tool with this process.
    */
   readonly launcher: readonly string[];
+  /** Without a starter: whether a process of Node starts them instead of this one; default false. */
+  readonly startsApart?: boolean;
   /** From `detectSandbox`; omitted: none, and no limits. */
   readonly sandbox?: Sandbox;
   /** Called for each run. */
@@ -215,7 +217,7 @@ export async function requireRegularFile(path: string): Promise<{ sizeBytes: num
 
 async function supervise(
   tool: string,
-  { starterPath }: MediaTools,
+  { starterPath, startsApart = false }: MediaTools,
   command: ToolCommand,
   options: RunOptions & { readonly onStart: (pid: number) => void },
   stallMs: number | undefined,
@@ -250,7 +252,9 @@ async function supervise(
     },
   };
   const process =
-    starterPath === undefined ? spawnTool(command, listeners) : startTool(starterPath, command, listeners);
+    starterPath === undefined && !startsApart
+      ? spawnTool(command, listeners)
+      : startTool(starterPath, command, listeners);
   const reaper = new Reaper(process);
 
   using limit = deadline(options.wallLimitMs, { signal: options.signal });

@@ -1,13 +1,28 @@
 /**
- * Starts tools by a small program (start.c), one per Node process. A fork of Node itself would
- * block its only thread for 5 ms, plus 4.5 ms per 100 MiB of memory, twice a job.
+ * Starts tools by a small program, one per Node process: a fork of Node itself blocks its only
+ * thread for 5 ms, plus 4.5 ms per 100 MiB of memory, and 30 ms on busy cores, twice a job. The
+ * program is start.c, or starter-process.ts where that is not built.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { delimiter } from 'node:path';
+import { delimiter, extname } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
 import { findProgram } from 'soundpost-base/launcher';
 import { limitRows } from './sandbox.ts';
+import {
+  BEAT,
+  ENDED,
+  FILTER,
+  frame,
+  frameReader,
+  PROGRESS,
+  RUN,
+  SIGNAL,
+  STARTED,
+  STDERR,
+  STDOUT,
+} from './starter-frames.ts';
 import {
   SIGNALS,
   type spawnTool,
@@ -20,24 +35,13 @@ type Exit = Awaited<ToolProcess['ended']>;
 
 type Listeners = Parameters<typeof spawnTool>[1];
 
-/** Kinds of frames, as start.c has them. */
-const RUN = 1;
-const SIGNAL = 2;
-const FILTER = 3;
-const BEAT = 4;
-const STDOUT = 5;
-const STDERR = 6;
-const PROGRESS = 7;
-const ENDED = 8;
-const STARTED = 9;
-
-/** Length of the message, kind, number of the run. */
-const HEADER_BYTES = 12;
+/** TypeScript in a checkout, JavaScript in the package, like this file. */
+const PROGRAM = fileURLToPath(new URL(`./starter-process${extname(import.meta.filename)}`, import.meta.url));
 
 const starters = new Map<string, Starter>();
 
-/** @param path the built start.c */
-export function startTool(path: string, command: ToolCommand, listeners: Listeners): ToolProcess {
+/** @param path the built start.c; undefined: by Node */
+export function startTool(path: string | undefined, command: ToolCommand, listeners: Listeners): ToolProcess {
   return starterAt(path).run(command, listeners);
 }
 
@@ -46,7 +50,7 @@ export function beat(path: string, patienceMs: number): void {
   starterAt(path).beat(patienceMs);
 }
 
-function starterAt(path: string): Starter {
+function starterAt(path = PROGRAM): Starter {
   const starter = starters.get(path) ?? new Starter(path, () => starters.delete(path));
   starters.set(path, starter);
   return starter;
@@ -62,18 +66,21 @@ class Starter {
   readonly #runs = new Map<number, Run>();
   #last = 0;
   #filter: Buffer | undefined;
-  #rest: Buffer = Buffer.alloc(0);
 
   /** @param onGone called when it takes no more runs; those that it had have ended */
   constructor(path: string, onGone: () => void) {
-    this.#child = spawn(path, [], {
+    const [program, ...words] = path === PROGRAM ? [process.execPath, path] : [path];
+    this.#child = spawn(program, words, {
       // A terminal's signals should reach only this process, which ends its tools in order.
       detached: true,
       stdio: ['pipe', 'pipe', 'inherit'],
       env: TOOL_ENVIRONMENT,
     });
     const { stdin, stdout } = this.#child;
-    stdout.on('data', (bytes: Buffer) => this.#receive(bytes));
+    stdout.on(
+      'data',
+      frameReader((kind, number, bytes) => this.#receive(kind, number, bytes)),
+    );
     // `close` reports what ended it.
     stdin.on('error', () => undefined);
     this.#child.once('error', (error) => this.#gone(onGone, (run) => run.onError(error)));
@@ -105,36 +112,21 @@ class Starter {
   }
 
   beat(patienceMs: number): void {
-    this.#send(BEAT, 0, number32(patienceMs));
+    this.#send(BEAT, 0, patienceMs);
   }
 
   #signal(number: number, signal: NodeJS.Signals): void {
     if (!this.#runs.has(number)) return;
-    this.#send(SIGNAL, number, number32(constants.signals[signal]));
+    this.#send(SIGNAL, number, constants.signals[signal]);
   }
 
-  #send(kind: number, number: number, bytes: Buffer): void {
-    const header = Buffer.alloc(HEADER_BYTES);
-    header.writeUInt32LE(bytes.length, 0);
-    header.writeUInt32LE(kind, 4);
-    header.writeUInt32LE(number, 8);
-    this.#child.stdin.write(Buffer.concat([header, bytes]));
+  #send(kind: number, number: number, bytes: Buffer | number): void {
+    this.#child.stdin.write(frame(kind, number, bytes));
   }
 
-  #receive(bytes: Buffer): void {
-    let rest = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
-    while (rest.length >= HEADER_BYTES) {
-      const end = HEADER_BYTES + rest.readUInt32LE(0);
-      if (rest.length < end) break;
-      const run = this.#runs.get(rest.readUInt32LE(8));
-      if (run !== undefined)
-        this.#tell(run, rest.readUInt32LE(4), rest.readUInt32LE(8), rest.subarray(HEADER_BYTES, end));
-      rest = rest.subarray(end);
-    }
-    this.#rest = rest;
-  }
-
-  #tell(run: Run, kind: number, number: number, bytes: Buffer): void {
+  #receive(kind: number, number: number, bytes: Buffer): void {
+    const run = this.#runs.get(number);
+    if (run === undefined) return;
     if (kind === STDOUT) run.onStdout(bytes);
     else if (kind === STDERR) run.onStderr(bytes);
     else if (kind === PROGRESS) run.onProgress(bytes);
@@ -150,12 +142,6 @@ class Starter {
     for (const run of this.#runs.values()) tell(run);
     this.#runs.clear();
   }
-}
-
-function number32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
 }
 
 /** A status of wait(2): the signal in the lower seven bits, or the exit code in the next eight. */

@@ -53,6 +53,8 @@ describe.each<[string, MediaTools]>([
   [`setpriv, confined by ${sandbox.level}`, { ...bySetpriv, sandbox }],
   ['setpriv, not confined', bySetpriv],
   ['the shell', byShell],
+  [`a process of Node, confined by ${sandbox.level}`, { ...bySetpriv, startsApart: true, sandbox }],
+  ['a process of Node, by the shell', { ...byShell, startsApart: true }],
   ['the starter, not confined', systemTools],
   ['the starter, confined by bubblewrap', { ...systemTools, sandbox: { ...sandbox, level: 'bubblewrap' } }],
   ['the starter, confined by landlock', { ...systemTools, sandbox: { ...sandbox, level: 'landlock' } }],
@@ -100,7 +102,8 @@ describe.each<[string, MediaTools]>([
     const isApart = readlinkSync(`/proc/${ffmpeg}/ns/net`) !== readlinkSync('/proc/self/ns/net');
     expect(isApart).toBe(tools.sandbox?.level === 'bubblewrap');
     // Also where these tests are root's. Without setpriv and the starter nothing drops them.
-    if (isRoot && tools !== byShell) expect(capabilitiesOf(ffmpeg)).toEqual(NO_CAPABILITIES);
+    if (isRoot && tools.launcher !== byShell.launcher)
+      expect(capabilitiesOf(ffmpeg)).toEqual(NO_CAPABILITIES);
     abort.abort(new Error('cancelled'));
     await expect(run).rejects.toThrow('cancelled');
     await until('no process is left', () => started().length === 0);

@@ -42,7 +42,10 @@ export function startedFromNow(): () => number[] {
 
 /** The starter and the reader of descriptions end with their parent. */
 function isKept(pid: number): boolean {
-  return programOf(pid) === 'soundpost-start' || /reader-process\.[jt]s/.test(read(`/proc/${pid}/cmdline`));
+  return (
+    programOf(pid) === 'soundpost-start' ||
+    /(reader|starter)-process\.[jt]s/.test(read(`/proc/${pid}/cmdline`))
+  );
 }
 
 /** The name of the program, such as `ffmpeg`; empty when the process is gone. */
