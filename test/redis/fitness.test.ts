@@ -87,7 +87,7 @@ describe('a Redis', () => {
 
   it('whose user may not ask is refused with the place of the rule', async () => {
     const url = await startRedis(...userWithout('info'));
-    expect((await verdictOn(url)).refusal).toMatch(/lacks a permission.*operations\.md/);
+    expect((await verdictOn(url)).refusal).toMatch(/lacks a permission.*operations\/redis\.md/);
   });
 
   it('that wants a password is refused', async () => {
