@@ -3,7 +3,7 @@
  * Each module stays a file of its own, in the place that it has in src: some are found by their path, and what a command does not need is not loaded.
  * The Lua scripts, which modules read, lie beside them as they do in src.
  *
- *   node script/build-package.ts [folder]             src; default folder: dist
+ *   node script/build-package.ts <folder>             src
  *   node script/build-package.ts <folder> <file>      what a library's front needs
  */
 import { cpSync, globSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 
 const root = resolve(import.meta.dirname, '..');
-const [folder = resolve(root, 'dist'), front] = process.argv.slice(2);
+const [folder = '', front] = process.argv.slice(2);
 
 const READER = 'packages/media/src/reading/reader-process.ts';
 

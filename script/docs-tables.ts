@@ -157,7 +157,7 @@ const SOUND_CODECS: readonly (readonly [title: string, names: RegExp])[] = [
 /** Sound that is not read, and why. */
 export function leftOutTable(): string {
   return markdownTable(
-    ['What stays out', 'Usual extensions', 'Why'],
+    ['Not supported', 'Usual extensions', 'Why'],
     LEFT_OUT.map(({ name, extensions, reason }) => [
       name,
       extensions.map((extension) => code(`.${extension}`)).join(', '),

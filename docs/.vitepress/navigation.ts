@@ -29,6 +29,7 @@ const sections: readonly Section[] = [
       'docs/how-to/n8n-make-zapier.md',
       'docs/how-to/podcasts.md',
       'docs/how-to/voice-messages-xmpp.md',
+      'docs/how-to/whatsapp.md',
       'docs/telegram.md',
       'docs/how-to/other-gateway.md',
       'docs/how-to/transcripts.md',

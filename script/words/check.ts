@@ -16,7 +16,7 @@ export interface Refusal {
 const TERMS = {
   terms: [
     ['web[- ]hook(s)?', 'webhook$1'],
-    ['time[- ]out(s)?', 'timeout$1'],
+    ['time-out(s)?', 'timeout$1'],
   ],
   exclude: [
     ...['ID', "id['’]?s", "API['’]?s", "URL['’]?s", 'URL', 'URI', 'API', 'JSON', 'HTML', 'CSS', 'ZIP'],

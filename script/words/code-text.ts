@@ -79,12 +79,13 @@ function stringsIn(program: ParseResult['program']): Part[] {
     TemplateLiteral: ({ quasis, start }) => {
       add(start, quasis.map(({ value }) => value.cooked ?? value.raw).join('`…`'));
     },
-    JSXText: ({ value, start }) => add(start, value),
+    JSXText: ({ value, start }) => add(start, value.replaceAll(/\n\s+/g, '\n')),
   }).visit(program);
   return parts;
 }
 
-/** Several words, or a label; no identifier, path or piece of markup. */
+/** Several words, or a label; no identifier, media type, path, command, markup, or lines set by hand. */
 function isProse(text: string): boolean {
-  return /[\p{L}\d`.,:;)] [\p{L}`(]|^\s*\p{Lu}\p{Ll}+\s*$/u.test(text) && !/[<{}\\]|=>|\n\n/.test(text);
+  const hasWords = /[\p{L}\d`.,:;)] [\p{L}`(]|^\s*\p{Lu}\p{Ll}+\s*$/u.test(text);
+  return hasWords && !/[<{}\\]|=>|\$\(|\n\s|^\w+\/[\w+.-]+;/.test(text);
 }

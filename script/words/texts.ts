@@ -19,7 +19,7 @@ const COMMENTED = ['src/api/**', 'packages/media/src/**', 'packages/client/src/*
 /** Where strings are texts for users: errors, descriptions of fields, help, labels, and the words of generated tables. */
 const SPOKEN = [
   'src/**',
-  'packages/*/src/**',
+  'packages/!(testing)/src/**',
   'web/**',
   'script/{docs-tables,ffmpeg-vex,performance-page,transport-table}.ts',
 ];

@@ -18,7 +18,7 @@ import { parseAllowRules } from 'soundpost-outbound/allow-rules';
 import { openStorage, readRedisAddress } from '../process/backing-services.ts';
 import { type Config, configuredCount, readConfig, searchPath } from '../process/config.ts';
 import { lookAtRootSecret, secretKeyPath } from '../process/secrets.ts';
-import { configuredTools } from '../process/tools.ts';
+import { type ConfiguredTools, configuredTools } from '../process/tools.ts';
 import {
   asJson,
   asText,
@@ -71,7 +71,7 @@ export async function doctor(
   try {
     const rows = await runChecks(
       [
-        ...ofMachine(config, system),
+        ...ofMachine(config, await configuredTools(config), system),
         ...ofRedis({ config, system, redis, address, isEmbedded, damage }),
         ...ofOthers(config),
         { name: 'Configuration', run: async () => checkConfiguration(faults, configuredCount()) },
@@ -86,8 +86,7 @@ export async function doctor(
   }
 }
 
-function ofMachine(config: Config, system: System): Check[] {
-  const found = configuredTools(config);
+function ofMachine(config: Config, found: ConfiguredTools, system: System): Check[] {
   // bin/soundpost.js has already rejected what cannot run this.
   const runs = import.meta.url.endsWith('.ts') ? 'TypeScript directly' : 'compiled code';
   const kernel = (setting: string): Promise<string | undefined> =>

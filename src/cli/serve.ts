@@ -16,7 +16,7 @@ import type * as Api from '../api/start.ts';
 import type * as Gateway from '../gateway/start.ts';
 import { checkBullmq } from '../jobs/bullmq-internals.ts';
 import { claimedId } from '../jobs/tenants/api-keys.ts';
-import { builtFolder, type Config, loadConfig, searchPath } from '../process/config.ts';
+import { type Config, loadConfig, searchPath } from '../process/config.ts';
 import { Marks } from '../process/marks.ts';
 import {
   checkStorage,
@@ -28,6 +28,7 @@ import {
   type Stores,
   withSecrets,
 } from '../process/resources.ts';
+import { configuredTools, describeTools, ownTools } from '../process/tools.ts';
 import type * as Worker from '../worker/start.ts';
 import { loopProbe } from './loop-watchdog.ts';
 
@@ -61,7 +62,8 @@ export async function serve(say: (line: string) => void, choices: ServeChoices =
     const worker = await startWorker(resources, stores, { api: api.port, gateway: gateway.port });
     onStop('traffic', () => worker.close(graceMs(config)));
     const inboxLink = await gateway.inboxLink();
-    const lines = welcome({ apiPort: api.port, gatewayUrl: gateway.publicUrl, inboxLink, newKey });
+    const ffmpeg = describeTools(await configuredTools(config));
+    const lines = welcome({ apiPort: api.port, gatewayUrl: gateway.publicUrl, inboxLink, ffmpeg, newKey });
     for (const line of lines) say(line);
   });
 }
@@ -127,7 +129,7 @@ async function untilStopped(
     resources: [() => closeRedis(redis)],
   };
   if (config.WATCHDOG_SECONDS > 0) {
-    const starter = findStarter(searchPath, builtFolder);
+    const starter = findStarter(searchPath, (await ownTools()).folder);
     probes.add('loop', loopProbe(config.WATCHDOG_SECONDS * 1000, starter, logger));
     void probes.ask('loop');
   }
@@ -231,6 +233,8 @@ interface Serving {
   readonly gatewayUrl: string;
   /** Opens the inbox once. */
   readonly inboxLink: string;
+  /** Which one is used. */
+  readonly ffmpeg: string;
   /** The key of the very first start; not shown again. */
   readonly newKey: string | undefined;
 }
@@ -240,7 +244,7 @@ const SAMPLE = fileURLToPath(new URL('../../examples/sample.mp4', import.meta.ur
 /** How to call this command line, in the package or in a checkout. */
 const SELF = extname(import.meta.filename) === '.js' ? 'npx soundpost' : 'script/soundpost';
 
-function welcome({ apiPort, gatewayUrl, inboxLink, newKey }: Serving): string[] {
+function welcome({ apiPort, gatewayUrl, inboxLink, ffmpeg, newKey }: Serving): string[] {
   const api = `http://127.0.0.1:${apiPort}`;
   const sample = existsSync(SAMPLE) ? SAMPLE : undefined;
   const what = sample === undefined ? 'video.mp4 in the current folder' : 'a sample';
@@ -250,6 +254,7 @@ function welcome({ apiPort, gatewayUrl, inboxLink, newKey }: Serving): string[] 
     `Docs     ${api}/docs`,
     `Gateway  ${gatewayUrl}`,
     `Inbox    ${inboxLink} (one use, within 10 minutes)`,
+    `ffmpeg   ${ffmpeg}`,
     newKey === undefined
       ? `API key  was shown on the first start; create another with ${SELF} keys create --name mine`
       : `API key  ${newKey} (shown only once)`,

@@ -125,7 +125,7 @@ export async function tryWebhook(
   if (as !== undefined) observer?.webhookTried(as, outcomeOf(httpStatus, error), latencyMs / 1000);
   const tried = { httpStatus, latencyMs };
   if (error === undefined) return { ...tried, outcome: 'done', result: { status: httpStatus ?? 0 } };
-  logger.warn({ ...about, deliveryId: webhook.id, error, err: cause }, 'a webhook was not taken');
+  logger.warn({ ...about, deliveryId: webhook.id, error, err: cause }, 'a webhook was not accepted');
   const isFinal = last || (httpStatus !== null && finalStatuses.has(httpStatus));
   if (!isFinal) return { ...tried, outcome: 'retry', error, retryAfterSeconds };
   if (as !== undefined) observer?.webhookGivenUp(as);

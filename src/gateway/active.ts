@@ -258,7 +258,7 @@ class Sweeper {
   async #sweep(): Promise<void> {
     if (!redisClock.isRight) return;
     await Promise.all(this.#swept.map((one) => one.sweep())).catch((error: unknown) =>
-      this.#logger.warn({ err: error }, 'removing what is no longer kept failed'),
+      this.#logger.warn({ err: error }, 'removing expired data failed'),
     );
   }
 }

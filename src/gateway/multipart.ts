@@ -47,7 +47,7 @@ export async function readMultipart(
         const message =
           what === 'type'
             ? 'Content-Type: multipart/form-data lacks its boundary'
-            : 'body: is no complete form';
+            : 'body: is not a complete form';
         return new GatewayError('bad_request', message, { cause });
       },
     },

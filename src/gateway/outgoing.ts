@@ -186,7 +186,7 @@ export function interrupted({ reason }: AbortSignal, cause: unknown): Error {
 export function inDoubt(cause: unknown): GatewayError {
   return new GatewayError(
     'timeout',
-    'another process of the gateway took over while the message was on its way; whether it was sent is not known',
+    'another gateway process took over while the message was being sent; it is not known whether it was sent',
     { retryAfterSeconds: 1, cause },
   );
 }

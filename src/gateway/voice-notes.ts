@@ -133,7 +133,7 @@ class KnownNotes {
 }
 
 function nameOf({ sha256, keepsOpus }: KnownFile): string {
-  return keepsOpus ? `${sha256} as it is` : sha256;
+  return keepsOpus ? `${sha256} unchanged` : sha256;
 }
 
 // Forms of the caller's audio, each turned into a local file (decisions B "Audio").

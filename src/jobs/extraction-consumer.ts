@@ -29,7 +29,7 @@ class JobAborted extends Error {
   override readonly name = 'JobAborted';
   readonly why: 'cancelled' | 'lost' | 'shutdown' | 'deadly' | 'undecided' | 'unconfirmed' | 'paused';
   constructor(why: JobAborted['why']) {
-    super(`the job was given up: ${why}`);
+    super(`the job was aborted: ${why}`);
     this.why = why;
   }
 }

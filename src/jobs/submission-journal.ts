@@ -83,7 +83,7 @@ export class SubmissionJournal<Submission> {
         restored += await restore(JSON.parse(text));
       }
     } catch (error) {
-      logger.debug({ err: error }, 'what was accepted could not be looked for yet');
+      logger.debug({ err: error }, 'accepted jobs could not be checked yet');
       this.#lookAfter(NEXT_TRIES_MS);
     }
     if (restored > 0) {

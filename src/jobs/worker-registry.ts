@@ -139,12 +139,12 @@ export class WorkerRegistry {
     const fate = await fateOf(record.home);
     if (fate === 'dead' || (fate === 'unknown' && silentMs > PRESUMED_DEAD_MS)) {
       if ((await markDead.run(redis, KEYS, [id, sighting.lastBeat])) === 1) {
-        logger.warn({ worker: record.home }, 'a worker process has died: its jobs are begun anew');
+        logger.warn({ worker: record.home }, 'a worker process has died: its jobs start again');
         await this.#handOn(fate === 'dead' ? record.workers : { extract });
       }
     } else if (silentMs > SILENT_ELSEWHERE_MS && !sighting.isHandedOn) {
       sighting.isHandedOn = true;
-      logger.warn({ worker: record.home }, 'a worker process is silent: its extractions are begun anew');
+      logger.warn({ worker: record.home }, 'a worker process is silent: its extractions start again');
       await this.#handOn({ extract });
     }
   }

@@ -85,7 +85,7 @@ async function pem(variable: FileVariable, config: Config): Promise<string | und
     throw new ConfigurationError(`${variable}: cannot be read (${error.message})`);
   });
   if (!text.includes('-----BEGIN ')) {
-    throw new ConfigurationError(`${variable}: ${path} is no PEM file`);
+    throw new ConfigurationError(`${variable}: ${path} is not a PEM file`);
   }
   return text;
 }

@@ -55,7 +55,7 @@ type Verdict =
 type MarksState = Verdict & Pair;
 
 const TO_GO_ON =
-  'to go on with the two as they are, start once with --adopt (ADOPT=1); docs/how-to/disasters.md says what that costs';
+  'to keep both, start once with --adopt (ADOPT=1); docs/how-to/disasters.md says what that costs';
 
 function judged({ redis, results }: Pair, place: string): Verdict {
   if (redis === undefined && results === undefined) return { kind: 'new' };
@@ -287,7 +287,7 @@ export class Marks {
       if (error instanceof ConfigurationError) throw error;
       this.#options.logger[level](
         { err: error },
-        'whether Redis and the results belong together cannot be told now; it is asked again later',
+        'cannot check now whether Redis and the results belong together; checking again later',
       );
       return undefined;
     }

@@ -47,6 +47,7 @@ it('the first start shows addresses, a key, and a line that makes an MP3; later 
   const addresses = lines.map(([, , url = '']) => url);
   expect(addresses.slice(0, 3)).toEqual([`${first.api}/`, first.api, `${first.api}/docs`]);
   for (const address of addresses) expect((await fetch(address)).status, address).toBe(200);
+  expect(first.process.output()).toMatch(/^ffmpeg {3}\/.*\/ffmpeg/m);
   expect(await paste(line, 'first')).toEqual(['sample.mp3']);
   expect(await codecOf('first/sample.mp3')).toBe('mp3');
 

@@ -2,6 +2,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { TOOLS_PACKAGES } from 'soundpost-media/packaged-tools';
 import type { Json } from 'soundpost-testing/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -50,6 +51,16 @@ describe('the workflows', () => {
     for (const name of ['ci', 'release'])
       for (const [line] of readPage(`.github/workflows/${name}.yml`).matchAll(/uses: .*/g))
         expect(line).toMatch(/^uses: [\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+  });
+
+  it('release: publishes the packages of tools with their sources, before what depends on them', () => {
+    const { tools, packages } = workflow('release').jobs;
+    const machines = tools.strategy.matrix.include.map(({ machine }: Json) => `soundpost-tools-${machine}`);
+    expect(machines).toEqual(TOOLS_PACKAGES);
+    const commands = steps('release').map((step) => step.run ?? '');
+    expect(commands.join('\n')).toMatch(/apt-get source .*source\/versions/);
+    expect(packages.needs).toContain('tools');
+    expect(commands.at(-1)).toMatch(/in \.\/soundpost-tools-\*\.tgz \.\/dist /);
   });
 
   it('release: signs the image, its SBOM and the files, by the digest that the chart gets', () => {

@@ -135,7 +135,9 @@ async function step({ mark, text }: CodeBlock): Promise<void> {
     const [, command = '', shown = ''] = /^\$ (.*)\n([\s\S]*)$/.exec(text) ?? [];
     const refused = bash(command);
     expect(await refused.exited).toBe(/did not start/.test(shown) ? 1 : 2);
-    expect(masked(refused.output())).toBe(masked(shown));
+    // The page cuts a message off where it begins to say what the steps say.
+    const [beginning = ''] = masked(shown).split(/ …$/);
+    expect(masked(refused.output()).slice(0, beginning.length)).toBe(beginning);
     return;
   }
   const done = bash(`set -euo pipefail\n${text}`);

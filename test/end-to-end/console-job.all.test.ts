@@ -236,13 +236,13 @@ describe('a failure', () => {
     [
       'nothing at the address',
       () => of(answering(404)),
-      { says: 'HTTP 404', helps: 'no file at the address', mayRetry: true },
+      { says: 'HTTP 404', helps: 'no file at this address', mayRetry: true },
     ],
     ['a sign-in', () => of(answering(403)), { says: 'HTTP 403', helps: 'opens without one', mayRetry: true }],
     [
       'an address that leads into a private network',
       () => of(answering(302, { location: 'http://10.0.0.1/video.mp4' })),
-      { says: 'not allowed', helps: 'Give a public address', mayRetry: false },
+      { says: 'not allowed', helps: 'Use a public address', mayRetry: false },
     ],
   ];
   it.each(told)('%s: says why, and the one thing that helps', async (_what, make, expected) => {

@@ -253,7 +253,7 @@ describe('a job that takes its time', () => {
     await page.keyboard.press('Enter');
     await status('Failed').waitFor();
     await page.getByText('EXTRACTION_FAILED').waitFor();
-    await page.getByText('a video without sound has none to extract').waitFor();
+    await page.getByText('this one has no audio').waitFor();
     expect(await page.getByRole('button', { name: 'Retry' }).count()).toBe(0);
   });
 });

@@ -73,7 +73,7 @@ it('a worker that takes no jobs although they wait ends, and the next one does t
   await Promise.race([last, worker.exited]);
   const unheard = await client.submit(job('talk.mp4'));
   expect(await worker.exited).toBe(1);
-  expect(worker.output()).toContain('takes no jobs although jobs wait');
+  expect(worker.output()).toContain('starts no jobs although jobs wait');
   await startWorker();
   await Promise.all([last, client.completed(unheard)]);
 });

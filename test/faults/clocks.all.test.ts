@@ -76,7 +76,7 @@ it('workers at +25 h and −1 h erase nothing, take nothing, and say so', { time
   const before = await done(JOBS);
   const wrong = await Promise.all([startWorker('+25h'), startWorker('-1h')]);
   for (const { process, health } of wrong) {
-    await process.says(/(the clock of this machine is more than 5 s off that of Redis)/);
+    await process.says(/(the clock of this machine differs from the Redis clock by more than 5 s)/);
     expect(await (await fetch(`${health}/health/ready`)).json()).toMatchObject({ clock: 'wrong' });
   }
   const ahead = await Promise.all(

@@ -87,7 +87,7 @@ describe('a job', () => {
     await until('it has ended', async () => (await queue().jobs.read(jobId))?.finishedAtMs != null);
     const record = await queue().jobs.read(jobId);
     expect(record?.unreadable).toBeInstanceOf(UnreadableRecord);
-    expect(record?.error?.message).toContain('edition 2');
+    expect(record?.error?.message).toContain('record version 2');
   });
 });
 
@@ -129,7 +129,7 @@ describe('what follows a job', () => {
       const stored = await webhook.find('some-webhook');
       return stored?.status === 'failed' && stored;
     });
-    expect(ended.lastError).toContain('no worker could read this job for an hour: edition 2');
+    expect(ended.lastError).toContain('no worker could read this job for an hour: it has record version 2');
   });
 
   it('has failed where the worker that ended the job knew nothing of it', async () => {

@@ -29,7 +29,11 @@ const Packed = z.tuple([
     files: z.array(z.object({ path: z.string() })),
   }),
 ]);
-const Manifest = z.object({ version: z.string(), dependencies: z.record(z.string(), z.string()) });
+const Manifest = z.object({
+  version: z.string(),
+  dependencies: z.record(z.string(), z.string()),
+  optionalDependencies: z.record(z.string(), z.string()),
+});
 
 const environment = {
   ...process.env,
@@ -43,17 +47,22 @@ let manifest: z.infer<typeof Manifest>;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'soundpost-package-'));
-  const { stdout } = await execute('npm', ['pack', '--json', '--pack-destination', folder], {
-    cwd: ROOT,
-    env: environment,
-  });
-  [packed] = Packed.parse(JSON.parse(stdout));
+  packed = await pack('script/build-package');
   await install(join(folder, packed.filename));
   manifest = Manifest.parse(JSON.parse(await readFile(installed('package.json'), 'utf8')));
 }, 600_000);
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const installed = (path: string): string => join(folder, 'node_modules/soundpost', path);
+
+/** Makes a package and packs it. @param script of the checkout */
+async function pack(script: string): Promise<z.infer<typeof Packed>[0]> {
+  const built = join(folder, 'built');
+  await run(join(ROOT, script), built);
+  const made = await run('npm', 'pack', built, '--json', '--pack-destination', folder);
+  await rm(built, { recursive: true });
+  return Packed.parse(JSON.parse(made))[0];
+}
 
 async function install(tarball: string): Promise<void> {
   await writeFile(join(folder, 'package.json'), '{"private":true}');
@@ -134,6 +143,48 @@ describe('the package', () => {
     await execute('npx', extract, { cwd: empty, env: environment });
     expect((await readdir(empty)).sort()).toEqual(['video.mp3', 'video.mp4']);
     expect(await codecOf(join(empty, 'video.mp3'))).toBe('mp3');
+  });
+});
+
+describe('the package of our own ffmpeg', { tags: 'quick-ffmpeg' }, () => {
+  const name = `soundpost-tools-${process.platform}-${process.arch}`;
+  const place = (): string => join(folder, 'node_modules', name);
+  /** Nothing but Node: no ffmpeg, no bubblewrap, no shell. */
+  const bare = { PATH: '', HOME: '/nonexistent' };
+  const soundpost = (...args: string[]) =>
+    execute(process.execPath, [installed('bin/soundpost.js'), ...args], { cwd: folder, env: bare });
+
+  beforeAll(async () => {
+    const { filename, files } = await pack('script/build-tools');
+    expect(files.map(({ path }) => path)).toEqual(
+      expect.arrayContaining(['licences/LGPL-2.1', 'source/ffmpeg.patch', 'source/versions']),
+    );
+    if (fromRegistry) {
+      await run('npm', 'install', '--no-audit', '--no-fund', join(folder, filename));
+    } else {
+      await mkdir(place());
+      await run('tar', '-xzf', join(folder, filename), '-C', place(), '--strip-components=1');
+    }
+  }, 600_000);
+  afterAll(() => rm(place(), { recursive: true }));
+
+  it('is an optional dependency of this very version', () => {
+    expect(manifest.optionalDependencies).toMatchObject({ [name]: manifest.version });
+  });
+
+  it('lets `soundpost extract` work on a machine without ffmpeg, confined', async () => {
+    await copyFile(videos.talk, join(folder, 'alone.mp4'));
+    await soundpost('extract', 'alone.mp4');
+    expect(await codecOf(join(folder, 'alone.mp3'))).toBe('mp3');
+    const { stdout } = await soundpost('doctor').catch((error: { stdout: string }) => error);
+    expect(stdout).toContain(`(${place()}/bin/ffmpeg), with every encoder`);
+    expect(stdout).toMatch(/Sandbox +ffmpeg is confined by landlock/);
+  });
+
+  it('has the checksums of its programs', async () => {
+    expect(await execute('sha256sum', ['-c', '--quiet', 'SHA256SUMS'], { cwd: place() })).toMatchObject({
+      stdout: '',
+    });
   });
 });
 

@@ -17,9 +17,8 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** The folder that is published as this package; of the built ones without what is built. */
+/** The folder that is published as this package, without what is built. */
 async function folderOf(name: string): Promise<string> {
-  if (name === 'soundpost') return projectFolder;
   if (name === 'n8n-nodes-soundpost') return join(projectFolder, 'packages', name);
   await execute(process.execPath, [join(projectFolder, 'script/published-package.ts'), name, folder]);
   return folder;

@@ -1,5 +1,5 @@
 /** Where a planted fault says that its promise stands: `api.md "Fetch": …`, `errors.md JOB_NOT_FOUND: …`, `client README: …`, `decision 31: …`. */
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 
 const NAMED =
@@ -28,11 +28,11 @@ export function wrongPlace(promise: string, root: string): string | undefined {
   return undefined;
 }
 
-/** From the project or from `docs`; else by its name alone, wherever in `docs` it is. */
+/** From the project, else from `docs`; else by its name alone, wherever in `docs` it is. */
 function pagesNamed(page: string, root: string): readonly string[] {
-  const exact = filesOf(root, `{,docs/}${page}`);
-  const byName = filesOf(root, 'docs/{how-to,operations,reference}/*.md');
-  return exact.length > 0 ? exact : byName.filter((file) => basename(file) === page);
+  const exact = [page, `docs/${page}`].find((file) => existsSync(join(root, file)));
+  if (exact !== undefined) return [exact];
+  return filesOf(root, 'docs/{how-to,operations,reference}/*.md').filter((file) => basename(file) === page);
 }
 
 function filesOf(root: string, pattern: string): string[] {

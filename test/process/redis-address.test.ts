@@ -36,7 +36,7 @@ it.each([
     /REDIS_CERT_FILE: must be set together with REDIS_KEY_FILE/,
   ],
   [{ REDIS_URL: 'rediss://h', REDIS_CA_FILE: '/nowhere/ca.pem' }, /REDIS_CA_FILE: cannot be read/],
-  [{ REDIS_URL: 'rediss://h', REDIS_CA_FILE: 'notes.txt' }, /is no PEM file/],
+  [{ REDIS_URL: 'rediss://h', REDIS_CA_FILE: 'notes.txt' }, /is not a PEM file/],
 ])('%j is refused', async (environment, says) => {
   const inFolder = Object.entries(environment).map(([name, value]) => [
     name,

@@ -130,7 +130,7 @@ export class Connection {
     const line = this.#line;
     const loggingOut = this.#state === 'open' && line !== undefined ? line.socket.logout() : undefined;
     this.#hangUp();
-    await loggingOut?.catch((error: unknown) => this.#warn(error, 'WhatsApp was not told of a logout'));
+    await loggingOut?.catch((error: unknown) => this.#warn(error, 'WhatsApp was not notified of a logout'));
     await line?.socket.end(undefined).catch(() => undefined);
     await this.#forget();
     this.#enter('close', 'logged out', 401);

@@ -41,7 +41,7 @@ export const disconnectReasons: readonly DisconnectReason[] = [
     name: 'clientOutdated',
     consequence: 'renew',
     meaning:
-      'WhatsApp no longer takes this version of its client; set WHATSAPP_VERSION to the one that web.whatsapp.com has now, or update the package baileys',
+      'WhatsApp no longer accepts this version of its client; set WHATSAPP_VERSION to the current version of web.whatsapp.com, or update the package baileys',
   },
   { code: 406, name: 'unknownLogout', consequence: 'forget', meaning: 'WhatsApp has banned the account' },
   {

@@ -237,7 +237,7 @@ async function download(
     { signal: limit.signal },
   );
   if (fileSha256?.length && !hash.digest().equals(Buffer.from(fileSha256))) {
-    throw new Error('the media is not the one that was sent: its hash differs');
+    throw new Error('the media differs from the sent file: its hash does not match');
   }
 }
 

@@ -66,7 +66,7 @@ export function certificateTrouble(error: unknown): string | undefined {
   if (!(error instanceof Error && 'code' in error)) return undefined;
   const code = String(error.code);
   if (!CERTIFICATE_TROUBLE.test(code)) return undefined;
-  return `the server’s certificate is not trusted (${code}); give it one that is valid for its name, or name its authority in NODE_EXTRA_CA_CERTS`;
+  return `the server’s certificate is not trusted (${code}); use a certificate that is valid for its name, or name its authority in NODE_EXTRA_CA_CERTS`;
 }
 
 /** Limit for each of the library's steps: connecting, the stream header, the stream's end. */

@@ -206,7 +206,7 @@ export const UsageDay = z.object({
   jobs: z.int().min(0).meta({ description: 'Jobs that ended', example: 42 }),
   failed: z.int().min(0).meta({ description: 'Failed ones, including cancelled', example: 2 }),
   audioSeconds: z.number().min(0).meta({
-    description: 'For each completed job, the length of its first file, or of its source if it makes none',
+    description: 'For each completed job, the length of its first file, or of its source if it has no file',
     example: 25_310.4,
   }),
   bytesIn: z.int().min(0).meta({

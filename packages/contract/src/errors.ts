@@ -216,7 +216,7 @@ export const errorCatalogue = {
     retryable: false,
     meaning:
       'The transcriber rejected the audio, or was unavailable for 24 hours. The audio files are not affected.',
-    remedy: 'Read details, fix the transcriber if it is at fault, then submit the job again.',
+    remedy: 'Read details, fix the transcriber if needed, then submit the job again.',
   },
   WEBHOOK_FAILED: {
     httpStatus: 200,

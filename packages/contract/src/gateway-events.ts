@@ -24,7 +24,7 @@ export type GatewayEventName = z.infer<typeof GatewayEventName>;
  */
 const MessageUpsert = MessageRecordAnswer.extend({
   message: MessageContent.meta({
-    description: 'With `base64` beside it, where the webhook asks for media: the plain file',
+    description: 'With the plain file in `base64`, if the webhook asks for media',
   }),
 });
 

@@ -18,7 +18,7 @@ const ofSettings: readonly Switch[] = [
 
 const ofInstances: readonly Switch[] = [
   ...ofSettings,
-  { name: /^proxy/i, remedy: 'an instance has no proxy of its own; OUTBOUND_PROXY sets that of the gateway' },
+  { name: /^proxy/i, remedy: 'an instance has no proxy of its own; OUTBOUND_PROXY sets the gateway’s proxy' },
   { name: /^(websocket|sqs|rabbitmq|nats|kafka|pusher)/i, remedy: EVENTS },
   { name: /^(chatwoot|typebot|openai|dify|flowise|evoai|evolutionbot|n8n)/i, remedy: ELSEWHERE },
   { name: /^webhook.+/i, remedy: 'use webhook: {url, byEvents, base64, events}' },

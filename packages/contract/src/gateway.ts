@@ -24,7 +24,10 @@ export const AudioMessage = z.object({
   ptt: z.boolean().meta({ example: true }),
   mediaKey: z
     .string()
-    .meta({ description: '32 bytes, base64; whoever has it can open the file', example: '<MEDIA_KEY>' }),
+    .meta({
+      description: '32 bytes, base64; anyone with this key can open the file',
+      example: '<MEDIA_KEY>',
+    }),
   fileEncSha256: z.string().meta({
     description: 'SHA-256 of the encrypted file, base64',
     example: '47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=',
@@ -115,7 +118,7 @@ const Quoted = z.object({
         .string()
         .max(128)
         .nullish()
-        .meta({ description: 'Id of the quoted message; an unknown one is no error' }),
+        .meta({ description: 'Id of the quoted message; an unknown id is ignored' }),
     })
     .nullish(),
   message: z
@@ -136,7 +139,7 @@ const Mentioned = z
         .slice(0, MOST_MENTIONED),
     ),
   ])
-  .meta({ [DOCUMENTED_TYPE]: 'array', description: 'Numbers or JIDs of whom to mention' });
+  .meta({ [DOCUMENTED_TYPE]: 'array', description: 'Numbers or JIDs of the people to mention' });
 
 /** What a voice message and a text have in common. */
 export const SendFields = z.object({
@@ -165,7 +168,7 @@ export const SendTextRequest = SendFields.extend({
 export const SendAudioFields = SendFields.extend({
   encoding: Flag.nullish().meta({
     description:
-      'false: any Ogg Opus file with one channel is sent as it is, whatever phones make of it; default true',
+      'false: any Ogg Opus file with one channel is sent unchanged, even if phones cannot play it; default true',
   }),
 });
 export type SendAudioFields = z.infer<typeof SendAudioFields>;
@@ -196,10 +199,10 @@ export const ConvertFields = z.object({
     description: 'ogg: a voice note as phones record it; mp3; mp4: AAC in ADTS. Default ogg',
   }),
   transcribe: Flag.optional().meta({
-    description: 'true: also write down what is said, which needs TRANSCRIBER_URL',
+    description: 'true: also transcribe the audio, which needs TRANSCRIBER_URL',
   }),
   language: SpokenLanguage.optional().meta({
-    description: 'What is spoken; default: the transcriber detects it',
+    description: 'Language of the speech; default: the transcriber detects it',
   }),
 });
 export type ConvertFields = z.infer<typeof ConvertFields>;
@@ -211,5 +214,5 @@ export const ConvertAnswer = z.object({
   transcription: z
     .string()
     .optional()
-    .meta({ description: 'What is said, if `transcribe` asked for it', example: 'On my way.' }),
+    .meta({ description: 'The transcript, if `transcribe` is true', example: 'On my way.' }),
 });

@@ -100,7 +100,7 @@ const causes: readonly Cause[] = [
   {
     told: /is incomplete: (its last|it ends|none)|acceptTruncated/,
     remedy:
-      'The end of the file is missing. Upload all of it, or, with the API, set acceptTruncated to use what is there.',
+      'The end of the file is missing. Upload all of it, or, with the API, set acceptTruncated to use the rest.',
   },
   { told: /^the audio is longer than/, remedy: 'Split the video, and start a job for each part.' },
   {

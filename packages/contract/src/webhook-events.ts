@@ -22,7 +22,7 @@ export const JobCompletedEvent = z.object({
     description: 'Path of the first file, for use with a key; add ?name= for another. Null for a probe',
     example: '/audio-extract/v1/download/job_5f0c2a9be41d7783',
   }),
-  inputFile: InputFile.optional().meta({ description: 'Only for a probe: what is in the source' }),
+  inputFile: InputFile.optional().meta({ description: 'Only for a probe: the contents of the source' }),
   outputFile: OutputFile.nullable().meta({ description: 'Null for a probe' }),
   outputFiles: z.array(AnyOutputFile).meta({ description: 'The files, in the order of the outputs' }),
 });

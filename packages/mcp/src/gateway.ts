@@ -58,7 +58,7 @@ export async function listChats(
     throw new ToolFailure(`The gateway answered ${response.status}${said === undefined ? '.' : `: ${said}`}`);
   }
   const chats = Chats.safeParse(answer);
-  if (!chats.success) throw new ToolFailure('The gateway answered something that is no list of chats.');
+  if (!chats.success) throw new ToolFailure('The gateway did not answer with a list of chats.');
   return chats.data.map(({ remoteJid, pushName, isGroup }) => ({
     number: remoteJid,
     name: pushName,

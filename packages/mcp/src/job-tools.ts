@@ -74,7 +74,7 @@ export function jobTools(server: McpServer, client: SoundpostClient, waitMs: num
     {
       title: 'Download link',
       description:
-        'A link that downloads a file of a completed job without a key, until expiresAt. Whoever has the link has the file.',
+        'A link that downloads a file of a completed job without a key, until expiresAt. Anyone with the link can download the file.',
       inputSchema: {
         ...job,
         name: OutputName.optional().describe(
@@ -129,7 +129,7 @@ function extractTools(server: McpServer, tools: JobTools): void {
     {
       title: 'Transcribe',
       description:
-        'Writes down what is said in a video or audio file. Give exactly one of url, upload and data. Waits up to 50 seconds; a longer job goes on, and status tells its words.',
+        'Transcribes the speech of a video or audio file. Give exactly one of url, upload and data. Waits up to 50 seconds; a longer job continues, and status returns its transcript.',
       inputSchema: {
         ...source,
         ...{ language, track, start, end },
@@ -170,7 +170,7 @@ function sendTool(server: McpServer, tools: JobTools): void {
       inputSchema: {
         ...job,
         ...{ instance, number, delay },
-        again: z.boolean().default(false).describe('Send once more what was sent before. Default false'),
+        again: z.boolean().default(false).describe('Send the same message again. Default false'),
       },
       outputSchema: JobAnswer,
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },

@@ -132,7 +132,7 @@ function works(tools: MediaTools, wallLimitMs: number): Promise<boolean> {
 /**
  * The ffmpeg and ffprobe to use: the requested ones, those in `builtFolder`, or the first on PATH.
  * @param wantedPath a path, or a name on the PATH
- * @param builtFolder where script/ffmpeg has put what it builds; default: nowhere
+ * @param builtFolder where our own build is; default: nowhere
  */
 export function findTools(
   wantedPath: string | undefined,
@@ -148,7 +148,7 @@ export function findTools(
     const launcher = dieWithParent('KILL', searchPath);
     return {
       tools: { ffmpegPath, ffprobePath, launcher, starterPath: findStarter(searchPath, builtFolder) },
-      isBuiltHere: built !== undefined,
+      isOurs: built !== undefined,
     };
   }
   if (wantedPath?.includes('/')) {

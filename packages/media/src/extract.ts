@@ -110,7 +110,7 @@ export async function extractAudio(options: ExtractOptions): Promise<Extraction>
     if (truncated !== null && !first.plan.acceptTruncated) {
       throw new MediaFailure(
         'INVALID_VIDEO',
-        `${truncated}; upload it again, or set acceptTruncated to use what is there`,
+        `${truncated}; upload it again, or set acceptTruncated to use the rest`,
       );
     }
     const report = progressReport(null, options.onProgress);

@@ -2,6 +2,7 @@
  * Audio of files, addresses and streams: ffmpeg, confined, on a source that was probed first. Needs
  * no server and no Redis. Declares all that its signatures use, so that they stand alone.
  */
+import { readFileSync } from 'node:fs';
 import { copyFile, mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -15,6 +16,7 @@ import { createOutbound } from 'soundpost-outbound/outbound';
 import { detectSandbox, findTools } from './abilities.ts';
 import { extractAudio } from './extract.ts';
 import { MediaFailure, ToolFailure } from './failure.ts';
+import { packagedTools } from './packaged-tools.ts';
 import { planAny } from './plan.ts';
 import { probe } from './probe.ts';
 import type { MediaTools } from './run.ts';
@@ -23,7 +25,10 @@ import type { LocalSource } from './source-request.ts';
 import { streamKindOf } from './streams/detect.ts';
 
 export interface MediaOptions {
-  /** ffmpeg, a path or a name on the PATH; ffprobe is taken from its folder. Default: `ffmpeg`. */
+  /**
+   * ffmpeg, a path or a name on the PATH; ffprobe is taken from its folder. Default: the ffmpeg of the
+   * optional package soundpost-tools-…, else `ffmpeg`.
+   */
   readonly ffmpegPath?: string;
   /** Folder for fetched data. Default: the system's folder for temporary files. */
   readonly temporaryFolder?: string;
@@ -115,7 +120,7 @@ export interface ExtractOptions {
 
 export interface Media {
   /**
-   * What keeps ffmpeg from files and network. Landlock: a starter of Soundpost's is on the PATH.
+   * What keeps ffmpeg from files and network. Landlock: by the starter of soundpost-tools-….
    * bubblewrap: it is installed, with user namespaces. `none`: then only use files that you trust.
    */
   readonly confinement: 'landlock' | 'bubblewrap' | 'none';
@@ -153,6 +158,10 @@ export class MediaError extends Error {
   }
 }
 
+const { version }: { version: string } = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+);
+
 const GIB = 1024 ** 3;
 const HOUR_SECONDS = 3600;
 const PORTS = [80, 443, 8080, 8443];
@@ -165,7 +174,8 @@ const silent = Object.fromEntries(
 /** Finds ffmpeg and what confines it. @throws {MediaError} TOOL_FAILED where there is no ffmpeg */
 export async function openMedia(options: MediaOptions = {}): Promise<Media> {
   const { temporaryFolder = tmpdir(), maxInputBytes = 5 * GIB, maxAudioSeconds = 6 * HOUR_SECONDS } = options;
-  const found = findTools(options.ffmpegPath, searchPath());
+  const own = await packagedTools(version, searchPath());
+  const found = findTools(options.ffmpegPath, searchPath(), own.folder);
   if (found.tools === undefined) throw new MediaError('TOOL_FAILED', found.missing);
   const sandbox = await detectSandbox(found.tools);
   const tools: MediaTools = { ...found.tools, sandbox };

@@ -59,7 +59,7 @@ export class EmptyOutputs extends MediaFailure {
   readonly outputs: readonly number[];
 
   constructor(outputs: readonly number[], options: { cause: unknown }) {
-    super('EXTRACTION_FAILED', 'there is no audio in what was asked for', options);
+    super('EXTRACTION_FAILED', 'there is no audio in the requested part', options);
     this.outputs = outputs;
   }
 }

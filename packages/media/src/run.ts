@@ -69,8 +69,8 @@ export interface MediaTools {
 export type FoundTools =
   | {
       readonly tools: Omit<MediaTools, 'sandbox'>;
-      /** By script/ffmpeg, for this checkout. */
-      readonly isBuiltHere: boolean;
+      /** Our own build (decision 28). */
+      readonly isOurs: boolean;
     }
   | {
       readonly tools: undefined;

@@ -26,7 +26,7 @@ it('are those of FFMPEG_PATH, with the ffprobe beside it', async () => {
   const [ffmpegPath, ffprobePath] = [await place('both/ffmpeg'), await place('both/ffprobe')];
   expect(findTools(ffmpegPath, PATH)).toMatchObject({
     tools: { ffmpegPath, ffprobePath },
-    isBuiltHere: false,
+    isOurs: false,
   });
 });
 
@@ -39,12 +39,12 @@ it('are an ffmpeg of FFMPEG_PATH and the ffprobe on the PATH, where there is non
 
 it('are what script/ffmpeg has built where that stands, and the first on the PATH elsewhere', () => {
   const built = resolve(import.meta.dirname, '../../../.ffmpeg/bin');
-  const isBuiltHere = existsSync(built);
+  const isOurs = existsSync(built);
   const { tools: onPath } = findTools('ffmpeg', PATH);
   expect(onPath?.ffmpegPath).not.toContain(built);
   expect(findTools(undefined, PATH, built)).toMatchObject({
-    tools: isBuiltHere ? { ffmpegPath: `${built}/ffmpeg`, ffprobePath: `${built}/ffprobe` } : { ...onPath },
-    isBuiltHere,
+    tools: isOurs ? { ffmpegPath: `${built}/ffmpeg`, ffprobePath: `${built}/ffprobe` } : { ...onPath },
+    isOurs,
   });
 });
 

@@ -16,7 +16,7 @@ import { requirements } from '../src/requirements.ts';
 import { type MediaTools, runFfmpeg } from '../src/run.ts';
 
 const found = findTools(undefined, process.env.PATH ?? '', BUILT_FOLDER);
-const lean = found.tools !== undefined && found.isBuiltHere ? found.tools : undefined;
+const lean = found.tools !== undefined && found.isOurs ? found.tools : undefined;
 const folder = mediaFolder();
 const limits = { signal: noAbort, wallLimitMs: 20_000 };
 

@@ -33,7 +33,7 @@ const CUTS = byRun({
 });
 
 const CUT =
-  /^the file is incomplete: (its last \d+ bytes are missing(, [\d.]+ s of [45]\.\d s)?|it ends at [\d.]+ s of 5\.0 s); upload it again, or set acceptTruncated to use what is there$/;
+  /^the file is incomplete: (its last \d+ bytes are missing(, [\d.]+ s of [45]\.\d s)?|it ends at [\d.]+ s of 5\.0 s); upload it again, or set acceptTruncated to use the rest$/;
 
 /** Within what stands in front of the sound there is nothing to take. */
 const CUT_SHORT = new RegExp(`${CUT.source}|^the file is incomplete: its last \\d+ bytes are missing$`);

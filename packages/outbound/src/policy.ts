@@ -47,7 +47,7 @@ export function parseTarget(raw: string, purpose: Purpose, policy: Policy, base?
 function parseUrl(raw: string, base: URL | undefined): URL {
   if (raw.length > MAX_URL_CHARACTERS) throw tooOdd(`URL of ${raw.length} characters`);
   // WHATWG parsing drops tabs and line breaks, so `exa\tmple.com` would become another host.
-  if (/[\s\p{Cc}]/u.test(raw)) throw tooOdd('white space or control characters in the URL');
+  if (/[\s\p{Cc}]/u.test(raw)) throw tooOdd('whitespace or control characters in the URL');
   const url = URL.parse(raw, base?.href);
   if (url === null) throw tooOdd('not a URL');
   if (url.protocol !== 'http:' && url.protocol !== 'https:') throw tooOdd(`scheme ${url.protocol}`);
@@ -60,7 +60,7 @@ const tooOdd = (reason: string): OutboundRefused => new OutboundRefused(reason, 
 
 function nameRefusal(target: Target, policy: Policy): string | undefined {
   const { hostname, port } = target;
-  if (!isHostName(hostname)) return 'not a host name';
+  if (!isHostName(hostname)) return 'not a hostname';
   if (!policy.allow.some((rule) => rule.host === hostname && rule.port === port)) {
     const local = localName(hostname);
     if (local !== undefined) return local;

@@ -119,9 +119,9 @@ const refused: readonly [url: string, reason: string][] = [
   ['http://abcdefghijklmnop.onion/', 'RFC 7686'],
   ['http://redis/', 'single label'],
   ['http://redis./', 'single label'],
-  ['http://example..com/', 'not a host name'],
-  ['http://example.com../', 'not a host name'],
-  [`http://${'a'.repeat(64)}.example/`, 'not a host name'],
+  ['http://example..com/', 'not a hostname'],
+  ['http://example.com../', 'not a hostname'],
+  [`http://${'a'.repeat(64)}.example/`, 'not a hostname'],
   // Names that resolve to something local
   ['http://private.example/', '10.1.2.3'],
   ['http://mixed.example/', '127.0.0.1'],

@@ -62,7 +62,7 @@ const docs: ErrorDocs<ErrorCode> = {
       error: z.object({
         message: z.string(),
         type: z.string(),
-        param: z.string().nullable().meta({ description: 'The field at fault, if it is one' }),
+        param: z.string().nullable().meta({ description: 'The field that is wrong, if it is one' }),
         code: z.enum(among.map(codeOf)),
       }),
     }),

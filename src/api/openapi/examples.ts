@@ -99,7 +99,7 @@ const bySchema = new Map<z.ZodType, Examples>([
       },
     },
     upload: {
-      summary: 'Half a minute of an upload, as it is',
+      summary: 'Half a minute of an upload, without encoding',
       value: { source: { type: 'upload', file }, output: { format: 'm4a', start: 60, end: 90 } },
     },
     outputs: {
@@ -115,7 +115,7 @@ const bySchema = new Map<z.ZodType, Examples>([
       },
     },
     probe: {
-      summary: 'What is in a video, without a file of it',
+      summary: 'Probe a video, without an output',
       value: {
         source: { type: 'url', url: 'https://example.com/keynote.mp4' },
         output: { format: 'probe' },
@@ -187,7 +187,7 @@ const bySchema = new Map<z.ZodType, Examples>([
   }),
   example(DeliveryList, {
     second: {
-      summary: 'Delivered at the second try',
+      summary: 'Delivered at the second attempt',
       value: {
         deliveries: [
           {
@@ -239,7 +239,7 @@ const bySchema = new Map<z.ZodType, Examples>([
   }),
   example(VoiceMessageAccepted, {
     pending: {
-      summary: 'On its way',
+      summary: 'Pending',
       value: {
         jobId,
         voiceMessage: { ...voiceMessage, status: 'pending', attempts: 0, key: null, messageStatus: null },

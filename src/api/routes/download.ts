@@ -133,7 +133,7 @@ export async function sendOnlyFile(context: RouteContext, record: JobRecord): Pr
   return true;
 }
 
-const NO_FILE = 'this job is a probe and has no file; its inputFile says what is in the source';
+const NO_FILE = 'this job is a probe and has no file; its inputFile describes the source';
 
 /** A transcript takes about a minute for some minutes of audio; a webhook serves better. */
 const TRANSCRIPT_LATER_SECONDS = 10;

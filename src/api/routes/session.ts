@@ -20,7 +20,7 @@ export const sessionRoutes: readonly Route[] = [
       operationId: 'beginSession',
       summary: 'Sign in to the console',
       description:
-        'Sets a cookie (HttpOnly, SameSite=Strict) that replaces the key for 12 hours, in every operation. Requests with it need the header `Soundpost-Console: 1` and, if they send an `Origin`, this service’s own; others get 403. The session ends with `DELETE /v1/session`, or when the key is revoked or rotated. Programs should send the key.',
+        'Sets a cookie (HttpOnly, SameSite=Strict) that replaces the key for 12 hours, in every operation. Requests with it need the header `Soundpost-Console: 1`. An `Origin`, if sent, must be this service’s own. Other requests get 403. The session ends with `DELETE /v1/session`, or when the key is revoked or rotated. Programs should send the key.',
       tag: 'Keys',
       headers: ConsoleHeaders,
       body: { 'application/json': SessionRequest },

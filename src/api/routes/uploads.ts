@@ -27,7 +27,7 @@ const access: Access = { by: 'key', scope: 'extract', rate: 'read' };
 
 const tusAnswerHeaders = {
   'Upload-Offset': 'tus: how many bytes have arrived',
-  'Upload-Expires': 'tus: when an unfinished upload is given up',
+  'Upload-Expires': 'tus: when an unfinished upload expires',
 };
 
 export const uploadRoutes: readonly Route[] = [
@@ -194,7 +194,7 @@ async function takeBody(context: RouteContext, hash: Hash | undefined): Promise<
     );
   }
   if (request.get('content-encoding') !== undefined) {
-    throw new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'send the file as it is, without Content-Encoding');
+    throw new ServiceError('UNSUPPORTED_MEDIA_TYPE', 'send the file without Content-Encoding');
   }
   const { maxInputBytes } = services.settings;
   return withRoom(context, () =>

@@ -1,7 +1,8 @@
 /** ffmpeg and ffprobe: their features and their sandbox. */
 import { detectSandbox, lacksOf, versionsOf } from 'soundpost-media/abilities';
 import { OLDEST_FFMPEG } from 'soundpost-media/requirements';
-import type { FoundTools, MediaTools } from 'soundpost-media/run';
+import type { MediaTools } from 'soundpost-media/run';
+import { bringsOwn, type ConfiguredTools, OWN_IS_FASTER } from '../../process/tools.ts';
 import { type Finding, isOlder, messageOf, numbersOf, ok } from './check.ts';
 import { fixedRelease, flawsFixedSince } from './ffmpeg-flaws.ts';
 import type { System } from './system.ts';
@@ -11,7 +12,15 @@ type Tools = Omit<MediaTools, 'sandbox'>;
 /** Normally 0.1 s; five at once on a busy machine take some seconds. */
 const WALL_MS = 15_000;
 
-export async function checkFfmpeg(where: FoundTools, system: System): Promise<Finding[]> {
+export async function checkFfmpeg(where: ConfiguredTools, system: System): Promise<Finding[]> {
+  const unused: Finding[] =
+    where.fault === undefined
+      ? []
+      : [{ verdict: 'warning', found: where.fault, remedy: 'install it again', command: bringsOwn }];
+  return [...unused, ...(await checkUsed(where, system))];
+}
+
+async function checkUsed(where: ConfiguredTools, system: System): Promise<Finding[]> {
   if (where.tools === undefined) {
     return [
       {
@@ -22,21 +31,22 @@ export async function checkFfmpeg(where: FoundTools, system: System): Promise<Fi
       },
     ];
   }
-  const { tools, isBuiltHere } = where;
+  const { tools, isOurs, better } = where;
   const limits = { signal: new AbortController().signal, wallLimitMs: WALL_MS };
   try {
     const { ffmpeg, ffprobe } = await versionsOf(tools, limits);
     const age = [...ageFindings('ffmpeg', ffmpeg, system), ...ageFindings('ffprobe', ffprobe, system)];
     const { needed, wanted } = await lacksOf(tools, limits);
-    const remedy = isBuiltHere ? BUILD_AGAIN : otherBuild(system);
+    const remedy = isOurs ? BRING_AGAIN : otherBuild(system);
     const findings = [
       ...age,
-      ...(age.length > 0 || ffmpeg === undefined ? [] : flawFindings(ffmpeg, isBuiltHere)),
+      ...(age.length > 0 || ffmpeg === undefined ? [] : flawFindings(ffmpeg, isOurs)),
       ...lackFindings('fault', needed, 'was built without', remedy),
       ...lackFindings('warning', wanted, 'cannot read some sources; it was built without', remedy),
     ];
     const found = `ffmpeg ${ffmpeg} (${tools.ffmpegPath}), with every encoder, filter and format that Soundpost uses`;
-    return findings.length > 0 ? findings : [ok(found)];
+    const hint = better === undefined ? {} : { remedy: OWN_IS_FASTER, command: better };
+    return findings.length > 0 ? findings : [{ ...ok(found), ...hint }];
   } catch (error) {
     return [
       {
@@ -67,17 +77,15 @@ function ageFindings(tool: string, version: string | undefined, system: System):
   ];
 }
 
-function flawFindings(version: string, isBuiltHere: boolean): Finding[] {
+function flawFindings(version: string, isOurs: boolean): Finding[] {
   const parts = [...new Set(flawsFixedSince(version).map(({ part }) => part))];
   if (parts.length === 0) return [];
   const release = fixedRelease(version);
   const since = release === undefined ? 'its branch gets no more fixes' : `ffmpeg ${release} fixes them`;
   const found = `ffmpeg ${version} has published flaws that a source can reach (${parts.join(', ')}); ${since}`;
   const remedy =
-    "build Soundpost's own, or update the system, for instance to Debian 13; ignore this if your distribution has added the fixes to this version";
-  return [
-    { verdict: 'warning', found, ...(isBuiltHere ? BUILD_AGAIN : { remedy, command: 'script/ffmpeg' }) },
-  ];
+    "use Soundpost's own build, which also makes short jobs faster, or update to Debian 13. Ignore this if your distribution has added the fixes to this version";
+  return [{ verdict: 'warning', found, ...(isOurs ? BRING_AGAIN : { remedy, command: bringsOwn }) }];
 }
 
 function lackFindings(
@@ -91,8 +99,14 @@ function lackFindings(
     : [{ verdict, found: `this ffmpeg ${what}: ${names.join(', ')}`, ...remedy }];
 }
 
-/** The checkout needs more than this build of ffmpeg has. */
-const BUILD_AGAIN = { remedy: 'build it again', command: 'script/ffmpeg' };
+/** A build of ours that is too old: npm's package is as old as Soundpost itself. */
+const BRING_AGAIN =
+  bringsOwn === 'script/ffmpeg'
+    ? { remedy: 'build it again', command: bringsOwn }
+    : {
+        remedy: 'update Soundpost, whose packages bring a newer one',
+        command: 'npm install soundpost@latest',
+      };
 
 function otherBuild(system: System): Pick<Finding, 'remedy' | 'command'> {
   return {
@@ -148,8 +162,8 @@ async function unconfined(
     }
   }
   const remedy =
-    'bubblewrap is not allowed to create user namespaces: build the sandbox that needs none (docs/operations/security.md "Sandbox")';
-  return { verdict, found, remedy, command: 'script/ffmpeg' };
+    'bubblewrap is not allowed to create user namespaces: install the sandbox that needs none (docs/operations/security.md "Sandbox")';
+  return { verdict, found, remedy, command: bringsOwn };
 }
 
 /** What forbids user namespaces: the setting, its value, and the value that allows them. */

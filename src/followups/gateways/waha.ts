@@ -88,7 +88,7 @@ export const waha: GatewayAdapter = {
   cannot: [
     {
       field: 'quoted',
-      why: 'in a group WAHA needs the whole id of what is quoted, with its author, as false_…@g.us_…_…@c.us',
+      why: 'in a group WAHA needs the whole id of the quoted message, with its author, as false_…@g.us_…_…@c.us',
       isAsked: ({ quoted, number }) =>
         quoted !== undefined && !isWhole(quoted.key.id) && whatsAppAddress(number, 'c.us').endsWith('@g.us'),
     },

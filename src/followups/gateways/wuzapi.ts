@@ -79,7 +79,7 @@ export const wuzapi: GatewayAdapter = {
   cannot: [
     {
       field: 'quoted',
-      why: 'wuzapi needs the author of what is quoted, which is unknown in a group',
+      why: 'wuzapi needs the author of the quoted message, which is unknown in a group',
       isAsked: ({ quoted, number }) =>
         quoted !== undefined && whatsAppAddress(number, DOMAIN).endsWith('@g.us'),
     },

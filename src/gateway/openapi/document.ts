@@ -92,7 +92,7 @@ const pathParameters = {
     .string()
     .regex(/^[0-9a-f]{32}\.enc$/)
     .meta({
-      description: 'As it stands in `directPath`',
+      description: 'The last part of `directPath`',
       example: '5f0c2a9be41d47839c4e2b7d1a6f0e35.enc',
     }),
 };
@@ -120,11 +120,11 @@ const summaries: Readonly<Record<(typeof gatewayEventNames)[number], string>> = 
   'group-participants.update': 'Somebody entered or left a group, or changed rank in it',
   'presence.update': 'Somebody writes, records, comes or goes',
   'send.message': 'The gateway sent a message',
-  'qrcode.updated': 'There is a new code to pair the instance with, or there are no more',
+  'qrcode.updated': 'There is a new pairing code for the instance, or the last one has expired',
 };
 
 const EVENT_DESCRIPTION =
-  'Posted to the webhook of the instance, signed by Standard Webhooks 1.0.0, and again until the receiver answers 2xx: at 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h after the event. 410 ends it.';
+  'Posted to the webhook of the instance, signed by Standard Webhooks 1.0.0. Until the receiver answers 2xx, it is retried 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h after the event. 410 ends it.';
 
 const events = mapped(
   gatewayEventNames,

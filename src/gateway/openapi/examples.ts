@@ -113,7 +113,7 @@ const known = new Map<z.ZodType, Examples>([
   }),
   example(InstanceDeliveries, {
     second: {
-      summary: 'Delivered at the second try',
+      summary: 'Delivered at the second attempt',
       value: {
         deliveries: [
           {

@@ -139,7 +139,7 @@ function blockStatusRoutes({ sessions, answersAsPublic }: GatewayServices): Rout
       docs: {
         operationId,
         summary: 'Block or unblock a contact',
-        description: 'What a blocked contact sends bounces, and so does what is sent to it.',
+        description: 'Messages from a blocked contact bounce, and so do messages to it.',
         tag: 'Chats',
         answer: {
           status: 201,

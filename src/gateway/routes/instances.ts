@@ -201,8 +201,8 @@ function connection({ sessions }: GatewayServices): Route[] {
       access: 'instance',
       docs: {
         operationId: 'restartInstance',
-        summary: 'Connect the instance anew',
-        description: 'One that is open stays so; one that is not is told to connect. It keeps its pairing.',
+        summary: 'Reconnect the instance',
+        description: 'An open instance stays open; any other connects. It keeps its pairing.',
         tag: 'Instances',
         answer: { status: 200, description: 'Its state', body: ConnectionStateAnswer },
         errors: ['network_refused', 'unsupported'],
@@ -218,7 +218,7 @@ function connection({ sessions }: GatewayServices): Route[] {
       docs: {
         operationId: 'logoutInstance',
         summary: 'Take the instance off its network',
-        description: 'It keeps its name, token and settings, and stays off until it is told to connect.',
+        description: 'It keeps its name, token and settings, and stays off until you connect it.',
         tag: 'Instances',
         answer: { status: 200, description: 'It is off', body: InstanceGoneAnswer },
         errors: [],

@@ -61,7 +61,7 @@ export function webhookRoutes({ webhooks, deliveries, outbound, answersAsPublic 
       access: 'instance',
       docs: {
         operationId: 'listWebhookDeliveries',
-        summary: 'What was sent to the webhook of the instance, with every try',
+        summary: 'List the deliveries to the instance’s webhook, with every attempt',
         tag: 'Webhooks',
         answer: { status: 200, description: 'The latest deliveries', body: InstanceDeliveries },
         errors: [],
@@ -76,7 +76,7 @@ export function webhookRoutes({ webhooks, deliveries, outbound, answersAsPublic 
         operationId: 'replayWebhookDelivery',
         summary: 'Send an event again, at once and under the same webhook-id',
         description:
-          'A delivery that has succeeded or failed gets the whole schedule again, counted from now; what is pending is tried at once.',
+          'A delivery that has succeeded or failed gets the whole schedule again, counted from now; a pending delivery is attempted at once.',
         tag: 'Webhooks',
         answer: { status: 200, description: 'It is being sent', body: InstanceDeliveries },
         errors: ['delivery_not_found'],

@@ -102,7 +102,7 @@ export function instanceKind(options: InstanceKindOptions): EventKind {
       signal.throwIfAborted();
       // While the storage is away this stays the first attempt.
       if (number === 1 && awayReason(err) !== undefined) throw err;
-      logger.error({ err }, 'an event is told without its media');
+      logger.error({ err }, 'an event is sent without its media');
       return { plain: undefined, error: WITHOUT_MEDIA };
     }
   };

@@ -109,7 +109,8 @@ function trackNamed(probed: Probe, asked: NamedOutput['track']): NamedOutput['tr
   }
 }
 
-const ELSEWHERE = 'a job can use only one audio track of an HLS or DASH stream: that of the first output';
+const ELSEWHERE =
+  'a job can use only one audio track of an HLS or DASH stream: the track of the first output';
 
 /** @param countedSeconds length of the first output's track by its samples, where counted */
 export function inputFileOf(

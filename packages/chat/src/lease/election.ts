@@ -121,7 +121,7 @@ export class Election<Active extends { close(): Promise<void> }> {
     } finally {
       this.#active = undefined;
       if (lease.lost.aborted) {
-        logger.warn('this process of the gateway lost its lease and stands by');
+        logger.warn('this gateway process lost its lease and is on standby');
       }
       // Keep the lease until then: the next holder must find the accounts free on their networks.
       await active?.close().catch((error: unknown) => logger.error({ err: error }, 'closing failed'));

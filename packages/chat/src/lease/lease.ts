@@ -65,7 +65,7 @@ export const STANDBY_RETRY_SECONDS = 5;
 export function standby(): GatewayError {
   return new GatewayError(
     'standby',
-    'this process of the gateway stands by while another one serves; send the request again',
+    'this gateway process is on standby while another one serves; send the request again',
     { retryAfterSeconds: STANDBY_RETRY_SECONDS },
   );
 }

@@ -50,7 +50,7 @@ export const probeTable = {
     everyMs: 1000,
     pauses: 'every queue',
     failed:
-      'the clock of this machine is more than 5 s off that of Redis: no jobs are taken and nothing is swept until it is right; have it set by NTP',
+      'the clock of this machine differs from the Redis clock by more than 5 s; no jobs start and nothing is removed until it is right; set it by NTP',
     recovered: 'the clock is right again',
   },
   /** The storage answers a ping. `slow`: after more than a second. */
@@ -59,7 +59,7 @@ export const probeTable = {
     everyMs: 5000,
     everyMsWhileFailing: 500,
     pauses: 'extract',
-    failed: 'the storage is away: what needs it waits or is refused',
+    failed: 'the storage is unavailable: jobs wait and requests that need it are rejected',
     recovered: 'the storage answers again',
   },
   /** Redis and the results belong together, by their marks (src/process/marks.ts). */
@@ -87,13 +87,14 @@ export const probeTable = {
     everyMs: 5000,
     failureThreshold: 12,
     endsProcess: true,
-    failed: 'the worker takes no jobs although jobs wait (WATCHDOG_SECONDS); it ends, to be started again',
+    failed:
+      'the worker starts no jobs although jobs wait (WATCHDOG_SECONDS); it exits so that it is restarted',
   },
   /** This probe is the event loop's heartbeat: loop-watchdog.ts kills a process without it. */
   loop: {
     states: ['turning', 'stood'],
     everyMs: 6000,
-    failed: 'the event loop stood still, and nothing was answered meanwhile',
+    failed: 'the event loop stood still, and requests went unanswered',
   },
 } as const satisfies Record<string, ProbeRow>;
 

@@ -103,7 +103,7 @@ async function look(options: FitnessOptions, heard: () => Error | undefined): Pr
     if (/cluster support disabled/.test(message)) {
       throw new RedisUnfit(
         'kind',
-        'the Redis of REDIS_URL is no cluster: write redis:// instead of redis+cluster://',
+        'the Redis of REDIS_URL is not a cluster: write redis:// instead of redis+cluster://',
       );
     }
     return `${AWAY} (${message})`;

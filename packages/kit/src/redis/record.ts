@@ -34,7 +34,7 @@ export class UnreadableRecord extends Error {
 export function readValue<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
   const version = versionOf(value);
   if (Number(version) !== EDITION) {
-    throw new UnreadableRecord(`edition ${version} of the service wrote it, and this one is ${EDITION}`);
+    throw new UnreadableRecord(`it has record version ${version}, and this service reads version ${EDITION}`);
   }
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;

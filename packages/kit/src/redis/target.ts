@@ -83,7 +83,7 @@ export function parseRedisUrl(url: string): RedisTarget {
     }
     case 'cluster': {
       if (path.some((segment) => segment !== '' && segment !== '0')) {
-        refuse('a Redis Cluster has no databases: leave out what follows the hosts');
+        refuse('a Redis Cluster has no databases: end the URL after the hosts');
       }
       const [first, ...others] = nodes;
       return first === undefined
@@ -120,7 +120,7 @@ function parseNode(text: string, defaultPort: number): Node {
 
 function parseDb([text = '', ...more]: readonly string[]): number {
   if (!/^\d{0,5}$/.test(text) || more.some((segment) => segment !== '')) {
-    refuse('what follows the host is the number of a database, as in redis://host:6379/2');
+    refuse('the host may be followed only by the number of a database, as in redis://host:6379/2');
   }
   return Number(text);
 }

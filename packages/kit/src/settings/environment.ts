@@ -338,7 +338,7 @@ export const Environment = z.object({
     .transform((path) => (path.includes('/') ? resolve(path) : path))
     .optional()
     .describe(
-      'Path of ffmpeg, with ffprobe beside it or on the PATH; a name without a slash is looked up on the PATH; default: `.ffmpeg/bin/ffmpeg` if `script/ffmpeg` has built it, else the first on the PATH',
+      'Path of ffmpeg, or its name on the PATH. ffprobe must be in the same folder or on the PATH. Default: `.ffmpeg/bin/ffmpeg` if `script/ffmpeg` has built it, else the first on the PATH',
     ),
   SANDBOX: z
     .enum(['required', 'auto', 'off'])

@@ -117,7 +117,7 @@ async function get(bucket: S3Bucket, key: string, { range, etag, signal }: Wante
   if (range !== undefined && !isOf(ContentRange, range)) {
     Body.destroy();
     throw new Error(
-      `the server was asked for bytes ${range.start}-${range.end} of ${key} and has sent ${ContentRange ?? 'all of it'}; see what is between it and the service`,
+      `the server was asked for bytes ${range.start}-${range.end} of ${key} and has sent ${ContentRange ?? 'all of it'}; check for a proxy between it and the service`,
     );
   }
   return { body: Body, etag: ETag, sizeBytes: ContentLength };

@@ -95,7 +95,7 @@ export function checkedKey(key: string): string {
   const plain = key.split('/').every((segment) => /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/.test(segment));
   if (!plain || key.length > 900) {
     throw new Error(
-      `"${key}" is no storage key: segments of A-Z a-z 0-9 . _ - with / between, none beginning with a dot`,
+      `"${key}" is not a storage key: segments of A-Z a-z 0-9 . _ - with / between, none beginning with a dot`,
     );
   }
   return key;

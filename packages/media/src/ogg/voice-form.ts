@@ -170,7 +170,7 @@ async function* counted(
   if (before === undefined) return;
   const { granule, began, ends } = before;
   if (samples === undefined && (granule < began || granule > ends + TOLERATED_SAMPLES)) {
-    throw new BrokenOgg('the last granule position is not that of the last packet');
+    throw new BrokenOgg('the last granule position does not match the last packet');
   }
   const last = samples === undefined ? granule : preSkip + samples;
   yield { ...before, ends: Math.min(ends, last), isOnTime: granule <= ends };

@@ -148,7 +148,7 @@ export function infoAt(frame: Buffer): number {
   const at = 4 + sideInfoBytes(frameShape(frame));
   const name = frame.toString('latin1', at, at + 4);
   if ((name !== 'Info' && name !== 'Xing') || frame.length < at + TABLE_BYTES) {
-    throw new Unjoinable('the first frame of an MP3 is no Info frame');
+    throw new Unjoinable('the first frame of an MP3 is not an Info frame');
   }
   return at;
 }

@@ -64,7 +64,7 @@ const KEY_LABEL = 'ids of the existing API keys';
 export const metricTable = {
   soundpost_build_info: {
     type: 'gauge',
-    help: 'Always 1; the labels show what runs',
+    help: 'Always 1; the labels show the version and the parts',
     labels: { version: 'the version of this build', parts: 'the parts in this process, joined by +' },
     of: parts,
   },
@@ -94,13 +94,13 @@ export const metricTable = {
   },
   soundpost_clock_ahead_seconds: {
     type: 'gauge',
-    help: "How far this process's clock is ahead of Redis' clock; negative if behind. Beyond 5 s the process takes no jobs and cleans nothing up",
+    help: "How far this process's clock is ahead of Redis' clock; negative if behind. Beyond 5 s the process starts no jobs and cleans nothing up",
     labels: {},
     of: parts,
   },
   soundpost_storage_up: {
     type: 'gauge',
-    help: '1 while the storage answers within STORAGE_DEADLINE_SECONDS, else 0; workers then take no jobs, and requests that need the storage get 503',
+    help: '1 while the storage answers within STORAGE_DEADLINE_SECONDS, else 0; workers then start no jobs, and requests that need the storage get 503',
     labels: {},
     of: parts,
   },
@@ -152,7 +152,7 @@ export const metricTable = {
   },
   soundpost_key_held_total: {
     type: 'counter',
-    help: 'How often a limit applied to a key: a request answered with 429, a failed transcript, a stream that waited for its host, or a second of its tools at nice 19',
+    help: 'How often a limit applied to a key: a request got 429, a transcript failed, a stream waited for its host, or tools ran at nice 19 for a second',
     labels: { key: KEY_LABEL, limit: keyLimits },
     of: ['api', 'worker'],
   },
@@ -215,7 +215,7 @@ export const metricTable = {
   },
   soundpost_worker_disk_low: {
     type: 'gauge',
-    help: '1 while this worker takes no jobs because less than DISK_RESERVE_BYTES is free, else 0',
+    help: '1 while this worker starts no jobs because less than DISK_RESERVE_BYTES is free, else 0',
     labels: {},
     of: ['worker'],
   },

@@ -118,7 +118,7 @@ export function openTracing(options: TracingOptions): OpenTracing {
       diag.setLogger(logs, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
     },
     async close() {
-      const reason = () => new Error(`the collector took none within ${CLOSE_MS / 1000} s`);
+      const reason = () => new Error(`the collector did not answer within ${CLOSE_MS / 1000} s`);
       await within(CLOSE_MS, () => provider.shutdown(), { reason }).catch((error) => report(String(error)));
     },
   };

@@ -33,7 +33,7 @@ export interface Representation {
 /** @throws {MediaFailure} EXTRACTION_FAILED `live stream`; INVALID_VIDEO when it cannot be read */
 export function parseManifest(text: string, url: string): Period[] {
   const mpd = parseXml(text);
-  if (mpd.name !== 'MPD') throw unusable('the manifest is no MPD');
+  if (mpd.name !== 'MPD') throw unusable('the manifest is not an MPD');
   if (mpd.attributes.get('type') === 'dynamic') throw unsupported('live stream');
   const total = secondsOf(mpd.attributes.get('mediaPresentationDuration'));
   const elements = childrenNamed(mpd, 'Period');
