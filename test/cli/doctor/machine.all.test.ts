@@ -85,7 +85,7 @@ describe('a port', () => {
     expect(Number(free)).toBeGreaterThan(port);
     expect(twice.faults).toEqual([`Ports: API_PORT and GATEWAY_PORT are both ${both}`]);
     expect(elsewhere.faults).toContainEqual(
-      expect.stringContaining('HOST=203.0.113.1 is no address of this machine'),
+      expect.stringContaining('HOST=203.0.113.1 is not an address of this machine'),
     );
   });
 
@@ -274,8 +274,8 @@ describe('the transcriber', () => {
     ]);
     expect(noList.of('Transcriber')).toMatchObject([{ verdict: 'ok' }]);
     expect([...noKey.faults, ...refused.faults]).toEqual([
-      `Transcriber: TRANSCRIBER_URL=${knows} refuses the key (HTTP 401)`,
-      `Transcriber: TRANSCRIBER_URL=${refuses} refuses the key (HTTP 403)`,
+      `Transcriber: TRANSCRIBER_URL=${knows} rejects the key (HTTP 401)`,
+      `Transcriber: TRANSCRIBER_URL=${refuses} rejects the key (HTTP 403)`,
     ]);
     const told = refused.of('Transcriber');
     expect(told).toMatchObject([
