@@ -17,62 +17,62 @@ export const gatewayErrorCatalogue = {
   bad_request: {
     httpStatus: 400,
     retryable: false,
-    meaning: 'A field is missing or has a value that the operation does not take.',
+    meaning: 'A field is missing or invalid.',
     remedy: 'Fix the fields that the messages name.',
   },
   unknown_recipient: {
     httpStatus: 400,
     retryable: false,
-    meaning: 'The network of the instance knows nobody and no group under this number.',
+    meaning: 'No person or group has this number on the instance’s network.',
     remedy: 'Check the number with its country code, or the JID.',
   },
   not_audio: {
     httpStatus: 400,
     retryable: false,
-    meaning: 'The audio cannot be read as sound.',
-    remedy: 'Check that the file plays and holds an audio track.',
+    meaning: 'The file is not readable audio.',
+    remedy: 'Check that the file plays and has an audio track.',
   },
   audio_unreachable: {
     httpStatus: 400,
     retryable: false,
     meaning: 'The audio could not be downloaded from its URL.',
-    remedy: 'Check that the URL is public and answers, or send the audio itself.',
+    remedy: 'Check that the URL is public and answers, or upload the audio.',
   },
   not_editable: {
     httpStatus: 400,
     retryable: false,
-    meaning: 'The message is not one that can be changed.',
-    remedy: 'Change only own messages, and only on networks that can.',
+    meaning: 'This message cannot be edited.',
+    remedy: 'Edit only your own messages, on a network that supports it.',
   },
   unauthorized: {
     httpStatus: 401,
     retryable: false,
-    meaning: 'The apikey header is missing or does not give access to this instance.',
-    remedy: 'Send the key of the gateway, or the token of this very instance.',
+    meaning: 'The apikey header is missing or has no access to this instance.',
+    remedy: 'Send the gateway’s key or this instance’s token.',
   },
   instance_not_found: {
     httpStatus: 404,
     retryable: false,
     meaning: 'No instance has this name or id.',
-    remedy: 'Look the instance up with GET /instance/fetchInstances.',
+    remedy: 'List the instances with GET /instance/fetchInstances.',
   },
   group_not_found: {
     httpStatus: 404,
     retryable: false,
     meaning: 'The instance is in no group with this JID.',
-    remedy: 'Look the group up with findChats.',
+    remedy: 'List the groups with findChats.',
   },
   message_not_found: {
     httpStatus: 404,
     retryable: false,
-    meaning: 'The chat holds no message with this id.',
-    remedy: 'Use the key that the send operation answered.',
+    meaning: 'The chat has no message with this id.',
+    remedy: 'Use the key from the send operation’s answer.',
   },
   delivery_not_found: {
     httpStatus: 404,
     retryable: false,
-    meaning: 'The instance has no delivery with this id, or has it no more.',
-    remedy: 'Look the delivery up with GET /webhook/deliveries/{instance}.',
+    meaning: 'No such delivery, or it has expired.',
+    remedy: 'List the deliveries with GET /webhook/deliveries/{instance}.',
   },
   not_found: {
     httpStatus: 404,
@@ -84,7 +84,7 @@ export const gatewayErrorCatalogue = {
     httpStatus: 405,
     retryable: false,
     meaning: 'The path exists, but not with this method.',
-    remedy: 'Use a method of the Allow header.',
+    remedy: 'Use a method from the Allow header.',
   },
   name_in_use: {
     httpStatus: 409,
@@ -119,26 +119,25 @@ export const gatewayErrorCatalogue = {
   rate_limited: {
     httpStatus: 429,
     retryable: true,
-    meaning:
-      'The instance has more to send than its network takes, or an address brought too many wrong keys.',
+    meaning: 'The instance has reached its sending limit, or this address sent too many wrong keys.',
     remedy: 'Wait for Retry-After seconds.',
   },
   internal_error: {
     httpStatus: 500,
     retryable: true,
     meaning: 'Something went wrong inside the gateway.',
-    remedy: 'Try again; report the requestId if it stays.',
+    remedy: 'Try again. If it persists, report the requestId.',
   },
   unsupported: {
     httpStatus: 501,
     retryable: false,
-    meaning: 'The transport of the instance cannot do this.',
+    meaning: 'The instance’s network does not support this.',
     remedy: 'Use an instance on another transport.',
   },
   network_refused: {
     httpStatus: 502,
     retryable: true,
-    meaning: 'The chat network or the transcriber refused the request or broke off.',
+    meaning: 'The chat network or the transcriber refused the request or closed the connection.',
     remedy: 'Try again later.',
   },
   not_connected: {
@@ -150,22 +149,22 @@ export const gatewayErrorCatalogue = {
   service_unavailable: {
     httpStatus: 503,
     retryable: true,
-    meaning: 'A part that the gateway needs is unreachable, or the gateway is stopping.',
+    meaning: 'The gateway cannot reach its database or storage, or is stopping.',
     remedy: 'Wait for Retry-After seconds.',
   },
   standby: {
     httpStatus: 503,
     retryable: true,
-    meaning: 'Another process of the gateway serves; this one stands by and did not take the request.',
+    meaning: 'Another gateway process is active; this one is on standby and did not accept the request.',
     remedy:
-      'Send the request to the one whose /health/ready answers 200, or again after Retry-After seconds.',
+      'Send the request to the process whose /health/ready answers 200, or retry after Retry-After seconds.',
   },
   timeout: {
     httpStatus: 504,
     retryable: true,
     meaning:
-      'The audio could not be prepared and handed to the network in time, or the process that was at it did not answer: it may have been sent.',
-    remedy: 'Try again with the same Idempotency-Key, unless the answer says `retryable: false`.',
+      'Preparing or sending took too long, or the process stopped responding. The message may have been sent.',
+    remedy: 'Retry with the same Idempotency-Key, unless the answer has `retryable: false`.',
   },
 } as const satisfies Record<string, GatewayCatalogueEntry>;
 
@@ -184,10 +183,10 @@ export const GatewayErrorAnswer = z.object({
   requestId: z.string().meta({ format: 'uuid' }),
   retryable: z.literal(false).optional().meta({
     description:
-      'Of a timeout: the message was handed to the network before and may have arrived, so a repetition with this Idempotency-Key sends nothing',
+      'For a timeout: the message may have arrived, so a retry with this Idempotency-Key sends nothing',
   }),
   response: z.object({
-    message: z.array(z.string()).min(1).meta({ description: 'One sentence a fault, naming the field' }),
+    message: z.array(z.string()).min(1).meta({ description: 'One sentence per fault, naming the field' }),
   }),
 });
 export type GatewayErrorAnswer = z.infer<typeof GatewayErrorAnswer>;
