@@ -257,7 +257,7 @@ function welcome({ apiPort, gatewayUrl, inboxLink, ffmpeg, newKey }: Serving): s
     newKey === undefined
       ? `API key  was shown on the first start; create another with ${SELF} keys create --name mine`
       : `API key  ${newKey} (shown only once)`,
-      `ffmpeg   ${ffmpeg}`,
+    `ffmpeg   ${ffmpeg}`,
     '',
     newKey === undefined
       ? `To extract an MP3 from ${what}, set SOUNDPOST_API_KEY in another terminal and paste:`

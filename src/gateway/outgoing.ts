@@ -141,7 +141,7 @@ export async function untilDue(
     await turn.come(limit.signal);
   } catch (error) {
     signal.throwIfAborted();
-    throw new GatewayError('rate_limited', 'the messages before this one take more than a minute', {
+    throw new GatewayError('rate_limited', 'the queue for this instance is longer than a minute', {
       retryAfterSeconds: 10,
       cause: error,
     });

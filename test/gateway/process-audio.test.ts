@@ -142,7 +142,7 @@ describe('is refused', () => {
   const rows: Record<string, { ask: () => Promise<Answer>; status: number; message: string }> = {
     'a wrong key': {
       ask: () => convert(form({}, mp3), { apikey: 'wrong-key-wrong-key' }),
-      ...{ status: 401, message: 'apikey: is missing or does not give access to this' },
+      ...{ status: 401, message: 'apikey: is missing or has no access to this' },
     },
     'another format': {
       ask: () => convert(form({ format: 'flac' }, mp3)),

@@ -5,10 +5,10 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 533,
-  lines: 77_400,
-  linesOfLargestPart: 15_760,
-  exportedTypeNames: 602,
+  files: 537,
+  lines: 77_700,
+  linesOfLargestPart: 15_940,
+  exportedTypeNames: 604,
   linesOfLongestFunction: 85,
   longCommentLines: 0,
   packages: 256,
@@ -25,6 +25,6 @@ it('the house is no larger than it was', () => {
 it('one job runs the files that docs/architecture.md lists, and loads no more than before', async () => {
   const { loaded, ran } = await walkOfJob(projectFolder);
   expect(ran.map(({ file }) => file).sort()).toEqual(walkOfPage().sort());
-  expect(ran.length).toBeLessThanOrEqual(132);
+  expect(ran.length).toBeLessThanOrEqual(133);
   expect(loaded.length).toBeLessThanOrEqual(315);
 });

@@ -5,7 +5,7 @@ export const mutants: readonly Fault[] = [
   {
     name: 'mutant-negated-starter-starter-receive',
     promise: 'a mutant of what one MP3 job runs',
-    in: 'Starter.#receive',
+    in: 'frameReader',
     search: 'if (rest.length < end) break;',
     replace: 'if (!(rest.length < end)) break;',
     tests: [
@@ -93,7 +93,7 @@ export const mutants: readonly Fault[] = [
   {
     name: 'mutant-removed-starter-starter-tell',
     promise: 'a mutant of what one MP3 job runs',
-    in: 'Starter.#tell',
+    in: 'Starter.#receive',
     search: 'run.onEnd(exitOf(bytes.readUInt32LE(0)));',
     replace: ';',
     tests: [

@@ -97,7 +97,7 @@ export class Graph {
     if (call.status >= 200 && call.status < 300) {
       const parsed = answer.safeParse(body);
       if (parsed.success) return parsed.data;
-      throw isSend ? lost() : new GatewayError('network_refused', 'the answer of WhatsApp cannot be read');
+      throw isSend ? lost() : new GatewayError('network_refused', 'WhatsApp’s answer cannot be read');
     }
     const fault = faultOf(body);
     if (isSend && isUnclear(call.status, fault)) throw lost();
@@ -123,7 +123,7 @@ function isUnclear(status: number, fault: GraphFault | undefined): boolean {
 
 function withoutReason(status: number): GatewayError {
   return status >= 500
-    ? new GatewayError('not_connected', `WhatsApp is out of order (HTTP ${status}); try again later`)
+    ? new GatewayError('not_connected', `WhatsApp has an outage (HTTP ${status}); try again later`)
     : new GatewayError('network_refused', `WhatsApp refused the request without a reason (HTTP ${status})`);
 }
 
@@ -133,7 +133,7 @@ function withoutAnswer(cause: unknown, isSend: boolean): GatewayError {
     return new GatewayError('network_refused', remedy, { cause });
   }
   if (neverSent(cause)) {
-    return new GatewayError('not_connected', 'the Graph API of WhatsApp cannot be reached', { cause });
+    return new GatewayError('not_connected', 'WhatsApp’s Graph API cannot be reached', { cause });
   }
   return isSend
     ? lost(cause)

@@ -151,7 +151,7 @@ export class CloudSession implements Session {
     const { chat, file, content } = voice;
     await beforeSend(() => this.#requireOpenWindow(chat));
     if (Number(content.fileLength) > MAX_VOICE_BYTES) {
-      throw new GatewayError('payload_too_large', 'audio: WhatsApp takes voice messages of 16 MB at most');
+      throw new GatewayError('payload_too_large', 'audio: voice messages can be 16 MB at most');
     }
     const { id } = await this.#parts.graph.ask({
       method: 'POST',
@@ -169,7 +169,7 @@ export class CloudSession implements Session {
 
   async sendText(text: OutgoingText, signal: AbortSignal): Promise<void> {
     if (text.text.length > MAX_TEXT_CHARACTERS) {
-      throw new GatewayError('bad_request', 'text: WhatsApp takes 4,096 characters at most');
+      throw new GatewayError('bad_request', 'text: WhatsApp accepts 4,096 characters at most');
     }
     await beforeSend(() => this.#requireOpenWindow(text.chat));
     const body = { body: text.text, preview_url: text.context?.linkPreview ?? false };

@@ -47,7 +47,7 @@ export class Acknowledgements {
   /** The connection ended, so no more answers arrive. */
   abandon(): void {
     for (const { refused } of this.#waiting.values()) {
-      refused(new GatewayError('not_connected', 'the connection ended before WhatsApp took the message'));
+      refused(new GatewayError('not_connected', 'the connection ended before WhatsApp accepted the message'));
     }
   }
 }

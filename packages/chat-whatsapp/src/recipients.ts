@@ -99,7 +99,7 @@ export class Recipients {
     if (jid === undefined) {
       throw new GatewayError(
         'unknown_recipient',
-        `${field}: WhatsApp knows nobody and no group with this number`,
+        `${field}: WhatsApp has no person or group with this number`,
       );
     }
     return { jid, name: await this.#book.nameOf(jid), isGroup: isGroupJid(jid) };

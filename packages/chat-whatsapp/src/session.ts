@@ -213,7 +213,7 @@ export class WhatsAppSession implements Session {
     const received = await asked('tell the privacy settings', socket.fetchPrivacySettings(true));
     const settings = PrivacySettings.safeParse({ ...privacyOfNewAccount, ...received });
     if (!settings.success) {
-      throw new GatewayError('network_refused', 'WhatsApp told the privacy settings in words that are new', {
+      throw new GatewayError('network_refused', 'WhatsApp returned unknown privacy settings', {
         cause: settings.error,
       });
     }

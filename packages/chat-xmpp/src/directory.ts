@@ -27,10 +27,7 @@ export async function resolveChat(account: Account, address: Address, field: str
     }
   }
   if ((isOwnPerson && !local) || (!isOwnPerson && (await groups.isGroupAddress(address)))) {
-    throw new GatewayError(
-      'unknown_recipient',
-      `${field}: the instance knows nobody and no group by this address`,
-    );
+    throw new GatewayError('unknown_recipient', `${field}: no person or group has this address`);
   }
   return { jid: person, name: addressBook.knownName(person), isGroup: false };
 }

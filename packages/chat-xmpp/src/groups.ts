@@ -132,7 +132,7 @@ export class Groups {
   async #exists(room: string): Promise<void> {
     await this.#options.discovery.info(room).catch((error: unknown) => {
       throw isNothingThere(error)
-        ? new GatewayError('group_not_found', 'there is no such group', { cause: error })
+        ? new GatewayError('group_not_found', 'no such group', { cause: error })
         : refusal('the group', error);
     });
   }

@@ -42,7 +42,7 @@ export async function upload(
     throw refusal('finding the upload service', error);
   });
   if (service === undefined) {
-    throw new GatewayError('network_refused', 'the server of the account offers no file upload (XEP-0363)');
+    throw new GatewayError('network_refused', 'the account’s server has no upload service (XEP-0363)');
   }
   const { size: sizeBytes } = await stat(file);
   if (service.maxBytes !== undefined && sizeBytes > service.maxBytes) {
@@ -97,7 +97,7 @@ async function askForSlot(
   const putUrl = attribute(put, 'url');
   const getUrl = attribute(slot?.getChild('get', ns.upload), 'url');
   if (putUrl === undefined || getUrl === undefined) {
-    throw new GatewayError('network_refused', 'the upload service gave no place for the file');
+    throw new GatewayError('network_refused', 'the upload service returned no upload slot');
   }
   return { putUrl, getUrl, headers: headersOf(put) };
 }

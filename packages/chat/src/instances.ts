@@ -81,7 +81,7 @@ export class Instances {
         ? { sealedConnection: sealer.seal(connectionLabel(id), JSON.stringify(request.connection)) }
         : {}),
     };
-    const taken = new GatewayError('bad_request', 'token: is in use already; leave it out to have one made');
+    const taken = new GatewayError('bad_request', 'token: is already in use; leave it out to generate one');
     if (isSameSecret(token, apiKey)) {
       throw taken;
     }
@@ -91,7 +91,7 @@ export class Instances {
       [instance.id, instance.name, instance.tokenHash, JSON.stringify(withEdition(instance))],
     );
     if (outcome === 'name') {
-      throw new GatewayError('name_in_use', `instanceName: ${instance.name} is in use already`);
+      throw new GatewayError('name_in_use', `instanceName: ${instance.name} is already in use`);
     }
     if (outcome === 'token') {
       throw taken;

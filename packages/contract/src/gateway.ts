@@ -22,12 +22,10 @@ export const AudioMessage = z.object({
     .meta({ description: 'Bytes of the plain file, as a decimal string', example: '8412' }),
   seconds: z.int().min(1).meta({ description: 'Duration, rounded, at least 1', example: 3 }),
   ptt: z.boolean().meta({ example: true }),
-  mediaKey: z
-    .string()
-    .meta({
-      description: '32 bytes, base64; anyone with this key can open the file',
-      example: '<MEDIA_KEY>',
-    }),
+  mediaKey: z.string().meta({
+    description: '32 bytes, base64; anyone with this key can open the file',
+    example: '<MEDIA_KEY>',
+  }),
   fileEncSha256: z.string().meta({
     description: 'SHA-256 of the encrypted file, base64',
     example: '47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=',

@@ -25,12 +25,9 @@ export const SubmitHeaders = IdempotencyHeaders.extend({
 /** GET /v1/download/{jobId} (RFC 9110, 13 and 14). */
 export const DownloadHeaders = z.object({
   Range: z.string().optional().meta({ description: 'One range of bytes', example: 'bytes=0-65535' }),
-  'If-Range': z
-    .string()
-    .optional()
-    .meta({
-      description: 'ETag of the file that the range continues; if the file has changed, all of it is sent',
-    }),
+  'If-Range': z.string().optional().meta({
+    description: 'ETag of the file that the range continues; if the file has changed, all of it is sent',
+  }),
   'If-None-Match': z
     .string()
     .optional()

@@ -138,7 +138,7 @@ async function* limited(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {
     sizeBytes += chunk.length;
     if (sizeBytes > MAX_RECORDING_BYTES) {
-      throw new GatewayError('payload_too_large', 'body: a recording may have 16 MiB at most');
+      throw new GatewayError('payload_too_large', 'body: a recording can be 16 MiB at most');
     }
     yield chunk;
   }

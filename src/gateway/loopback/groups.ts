@@ -68,7 +68,7 @@ export class Groups {
               : known;
           });
     if (groupDigits === undefined || group?.inviteCode !== code) {
-      throw new GatewayError('group_not_found', 'inviteCode: no group is entered by this code any more');
+      throw new GatewayError('group_not_found', 'inviteCode: this code is no longer valid');
     }
     return { groupDigits, isNew };
   }

@@ -146,7 +146,7 @@ export class PeopleSide implements OtherSide {
   async #person(chatJid: string, jid: string): Promise<Persona> {
     const person = (await this.people(chatJid)).find((candidate) => candidate.jid === jid);
     if (person === undefined) {
-      throw new GatewayError('unknown_recipient', 'as: nobody in this chat is played under this JID');
+      throw new GatewayError('unknown_recipient', 'as: no person in this chat has this JID');
     }
     return person;
   }

@@ -104,7 +104,7 @@ export class Access {
 }
 
 export function unauthorized(): GatewayError {
-  return new GatewayError('unauthorized', 'apikey: is missing or does not give access to this');
+  return new GatewayError('unauthorized', 'apikey: is missing or has no access to this');
 }
 
 // Wrong keys, tokens, codes and sessions by address: after too many, more of them are rate_limited.
@@ -125,7 +125,7 @@ export class WrongKeys {
     if (found !== undefined) return found;
     const retryAfterSeconds = await countWrongKey(this.#redis, gatewayKey('wrong-keys', request.ip ?? ''));
     if (retryAfterSeconds !== undefined) {
-      throw new GatewayError('rate_limited', 'too many wrong keys came from this address', {
+      throw new GatewayError('rate_limited', 'too many wrong keys from this address', {
         retryAfterSeconds,
       });
     }

@@ -238,10 +238,10 @@ function updateMessage({ sessions, log, answersAsPublic }: GatewayServices): Rou
       const logged = await log.find(instance.id, key.id);
       const addresses = (await session.addressesOf?.(chat.jid)) ?? [chat.jid];
       if (!logged?.settled || !addresses.includes(logged.key.remoteJid)) {
-        throw new GatewayError('message_not_found', 'key.id: the chat holds no message with this id');
+        throw new GatewayError('message_not_found', 'key.id: the chat has no message with this id');
       }
       if (!logged.key.fromMe || key.fromMe === false) {
-        throw new GatewayError('not_editable', 'key: only own messages can be changed');
+        throw new GatewayError('not_editable', 'key: you can edit only your own messages');
       }
       const kind = 'conversation' in logged.message ? 'text' : 'voice';
       await session.editMessage({ chat, key: logged.key, text, kind });

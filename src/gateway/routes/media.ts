@@ -83,5 +83,5 @@ async function open(storage: Storage, key: string, range: ByteRange | undefined)
 }
 
 function missing(): GatewayError {
-  return new GatewayError('not_found', 'there is no media at this address, or it is no longer kept');
+  return new GatewayError('not_found', 'no such media, or it has expired');
 }

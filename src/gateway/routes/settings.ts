@@ -70,7 +70,7 @@ export function settingsRoutes({ instances, sessions }: GatewayServices): Route[
         }
         const shown = PrivacySettings.safeParse(await session.privacySettings());
         if (!shown.success) {
-          throw new GatewayError('network_refused', 'the network named a privacy setting that is not known', {
+          throw new GatewayError('network_refused', 'the network returned an unknown privacy setting', {
             cause: shown.error,
           });
         }

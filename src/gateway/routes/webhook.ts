@@ -84,7 +84,7 @@ export function webhookRoutes({ webhooks, deliveries, outbound, answersAsPublic 
       body: ReplayRequest,
       async run({ instance, body: { deliveryId } }) {
         if (!(await deliveries.replay(instance.id, deliveryId))) {
-          throw new GatewayError('delivery_not_found', 'deliveryId: the instance has no such delivery');
+          throw new GatewayError('delivery_not_found', 'deliveryId: no such delivery, or it has expired');
         }
         return { deliveries: await deliveries.list(instance.id) };
       },

@@ -91,7 +91,7 @@ describe('the operations of the WhatsApp transport, against a typed fake socket'
     it('refuses a number that nobody has', async () => {
       await expect(session.resolve(address('4915199999999'), 'number')).rejects.toMatchObject({
         code: 'unknown_recipient',
-        messages: ['number: WhatsApp knows nobody and no group with this number'],
+        messages: ['number: WhatsApp has no person or group with this number'],
       });
     });
 

@@ -48,7 +48,7 @@ it('by a server without uploads', async () => {
   const { voiceMessage } = await service.job(jobId);
   expect(voiceMessage).toMatchObject({
     ...{ status: 'failed', attempts: 1, key: null },
-    error: { code: 'network_refused', message: expect.stringContaining('offers no file upload') },
+    error: { code: 'network_refused', message: expect.stringContaining('has no upload service') },
   });
   expect(told.json.voiceMessage).toEqual(voiceMessage);
 });

@@ -125,7 +125,10 @@ function openParser(
   }
 }
 
-/** The part `file` is one by its name too: a filename is optional (RFC 7578 4.2), and n8n may send none. */
+/**
+ * The part `file` is a file by its name too: a filename is optional (RFC 7578 section 4.2), and n8n
+ * may send none.
+ */
 function isPartAFile(name: string | undefined, type: string | undefined, filename?: string): boolean {
   return name === 'file' || filename !== undefined || type === 'application/octet-stream';
 }

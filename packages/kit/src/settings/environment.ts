@@ -1,6 +1,7 @@
 /**
  * All environment variables, with form, default and meaning (decisions E). All are optional: the
- * defaults let `script/server` work on a bare machine. docs/reference/configuration.md is made from this.
+ * defaults let `script/server` work on a bare machine. docs/reference/configuration.md is
+ * made from this.
  */
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';

@@ -1,5 +1,5 @@
 /**
- * All our metrics, from which the registry, docs/reference/metrics.md and the tests are made. Names follow
+ * All our metrics. The registry, docs/reference/metrics.md and the tests use them. Names follow
  * https://prometheus.io/docs/practices/naming/: base units, `_total` for counters. A label without
  * listed values says what bounds it. Of a caller, only the id of its key, no secret, is a label.
  */
