@@ -1,4 +1,4 @@
-/** What a Node process and the one that starts its tools say to each other: start.c has the same. */
+/** Messages between a Node process and the program that starts its tools, as in start.c. */
 
 /** Kinds of frames. */
 export const RUN = 1;
@@ -11,7 +11,7 @@ export const PROGRESS = 7;
 export const ENDED = 8;
 export const STARTED = 9;
 
-/** Length of what follows, kind, number of the run. */
+/** Length of the message, kind, number of the run. */
 const HEADER_BYTES = 12;
 
 /** @param bytes a number: 32 bits */
