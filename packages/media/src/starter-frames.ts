@@ -1,4 +1,4 @@
-/** Frames between a Node process and the process that starts its tools, as in start.c. */
+/** Messages between a Node process and the program that starts its tools, as in start.c. */
 
 /** Kinds of frames. */
 export const RUN = 1;

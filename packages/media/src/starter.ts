@@ -1,7 +1,7 @@
 /**
- * Starts tools by a small program, one per Node process. A fork of Node itself would block its only
- * thread for 5 ms, plus 4.5 ms per 100 MiB of memory, twice a job, and for 30 ms on busy cores. The
- * program is start.c, or starter-process.ts if that is not built.
+ * Starts tools by a small program, one per Node process. A fork of Node itself blocks its only
+ * thread twice a job: for 5 ms, plus 4.5 ms per 100 MiB of memory, and 30 ms on busy cores. The
+ * program is start.c, or starter-process.ts where that is not built.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { constants } from 'node:os';
