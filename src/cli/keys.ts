@@ -122,7 +122,7 @@ export async function rotateKey(id: string): Promise<string> {
     return made;
   });
   if (key === undefined) {
-    throw new UsageError(`no key ${id} to rotate; see "keys list"`);
+    throw new UsageError(`no such key: ${id}; see "keys list"`);
   }
   return key;
 }

@@ -77,8 +77,8 @@ describe('A6. keys on the command line', () => {
   it.each<[string[], RegExp]>([
     [['create'], /--name/],
     [['create', '--name', 'x', '--scopes', 'everything'], /--scopes: .*extract/],
-    [['revoke', 'nobody00'], /no key nobody00/],
-    [['rotate', 'nobody00'], /no key nobody00/],
+    [['revoke', 'nobody00'], /no such key: nobody00/],
+    [['rotate', 'nobody00'], /no such key: nobody00/],
     [['revoke'], /missing required argument/],
     [['destroy'], /unknown command/],
   ])('%j is wrong usage: it ends with 2 and says what is wrong', async (args, says) => {

@@ -15,7 +15,7 @@ describe(page, () => {
       ([, code, what = '']) => [Number(code), what.split(';')[0]],
     );
     const words = {
-      forget: 'forgets the session',
+      forget: 'deletes the session',
       stay: 'stays away',
       renew: 'connects again by another version',
       retry: 'connects again',
