@@ -15,7 +15,8 @@ export type SourceName = keyof typeof sourceSeconds;
 export async function makeSources(folder: string): Promise<void> {
   const picture = ['-f', 'lavfi', '-i', 'testsrc2=s=96x64:r=25'];
   const tone = ['-f', 'lavfi', '-i', `sine=440:r=48000:d=${sourceSeconds['talk.mp4']}`];
-  const encode = ['-shortest', '-c:v', 'mpeg4', '-c:a', 'aac', '-b:a', '96k'];
+  // With a tag that only ffprobe reads: faults are placed before its run, and in it.
+  const encode = ['-shortest', '-c:v', 'mpeg4', '-c:a', 'aac', '-b:a', '96k', '-metadata', 'track=1'];
   const noise = ['-f', 'lavfi', '-i', `anoisesrc=a=0.2:r=8000:d=${sourceSeconds['long.wav']}`];
   const make = async (name: SourceName, args: readonly string[]) =>
     copyFile(await cachedMedia(name, args), join(folder, name));

@@ -147,7 +147,9 @@ describe('a job', () => {
     await writeFile(tool, `#!/bin/sh\necho $$ > ${id}\nexec sleep 600`, { mode: 0o755 });
     const tools = { ...around.services.tools, ffprobePath: tool };
     const charge = async () => true;
-    const { abort, result } = start('speech.mp4', { format: 'mp3' }, {}, { order: 1, tools, charge });
+    // Of an MP4 nobody would ask ffprobe.
+    await folder.place('silence.wav');
+    const { abort, result } = start('silence.wav', { format: 'mp3' }, {}, { order: 1, tools, charge });
     await until('it is lowered', async () => {
       const pid = Number(await readFile(id, 'latin1').catch(() => ''));
       return pid > 0 && getPriority(pid) === constants.priority.PRIORITY_LOW;

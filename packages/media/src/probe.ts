@@ -116,7 +116,12 @@ export async function probe(
   const local = { path: file, demuxer: container.demuxer, sizeBytes };
   const reading = { signal, charge: tools.meter, owner: tools.owner };
   const encryptedIds = await readFileApart('encryptedStreams', local, reading);
-  const asked = await askFfprobe(tools, file, container, signal).catch(async (error) => {
+  const plain = container.demuxer === 'mov' ? await readFileApart('plainMovie', local, reading) : null;
+  const asking =
+    plain === null
+      ? askFfprobe(tools, file, container, signal)
+      : Promise.resolve({ answer: plain, isEstimate: false, isLate: false });
+  const asked = await asking.catch(async (error) => {
     if (!(error instanceof MediaFailure)) throw error;
     // If it was cut off before or within its index, or needs a key, report that instead.
     const missing = await readFileApart('missingEnd', local, reading);

@@ -66,10 +66,8 @@ describe('a job', () => {
     expect(grown('soundpost_source_bytes_saved_total')).toBe(0);
     expect(grown('soundpost_output_bytes_total', { format: 'opus' })).toBe(size);
     expect(grown('soundpost_audio_seconds_total', { format: 'opus' })).toBeCloseTo(1, 1);
-    const runs = (tool: string, ending = 'completed') =>
-      grown('soundpost_ffmpeg_run_duration_seconds_count', { tool, ending });
-    expect(runs('ffprobe')).toBeGreaterThan(0);
-    expect(runs('ffmpeg')).toBeGreaterThan(0);
+    const ran = { tool: 'ffmpeg', ending: 'completed' };
+    expect(grown('soundpost_ffmpeg_run_duration_seconds_count', ran)).toBeGreaterThan(0);
     const key = service().key.split('_')[1] ?? '';
     expect(grown('soundpost_key_jobs_submitted_total', { key, outcome: 'accepted' })).toBe(1);
     expect(grown('soundpost_key_jobs_finished_total', { key, state: 'completed' })).toBe(1);

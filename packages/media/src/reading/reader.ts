@@ -80,7 +80,7 @@ export async function readFileApart<Of extends FileKind>(
 }
 
 type SourceKind = 'movieParts' | 'matroskaParts';
-type FileKind = 'missingEnd' | 'encryptedStreams';
+type FileKind = 'missingEnd' | 'encryptedStreams' | 'plainMovie';
 
 function inPlace(source: ByteSource): ByteSource {
   let leftBytes = IN_PLACE_BYTES;

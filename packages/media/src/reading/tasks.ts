@@ -54,6 +54,9 @@ export const tasks = {
   async encryptedStreams(file: LocalFile, mostBytes?: number) {
     return (await import('../encryption.ts')).encryptedStreams(file, mostBytes);
   },
+  async plainMovie(file: LocalFile, mostBytes?: number) {
+    return (await import('../plain-movie.ts')).plainMovie(file, mostBytes);
+  },
 };
 
 /** Of all audio tracks: two hours of a packet each take 0.34 million. */
