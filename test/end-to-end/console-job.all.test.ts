@@ -268,7 +268,7 @@ describe('a failure', () => {
     stuck.letGo();
     await page.getByRole('button', { name: 'Retry' }).click();
     await page.locator('#job-status', { hasText: 'Completed' }).waitFor();
-    await page.getByText(`tries ${id} again`).waitFor();
+    await page.getByText(`retry of ${id}`).waitFor();
   });
 });
 

@@ -462,7 +462,7 @@ describe('for everybody', () => {
     }
     const background = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
     const before = await background();
-    await page.getByRole('button', { name: /colours$/ }).click();
+    await page.getByRole('button', { name: /theme$/ }).click();
     expect(await background()).not.toBe(before);
   });
 
