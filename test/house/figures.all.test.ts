@@ -5,9 +5,9 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 537,
-  lines: 77_700,
-  linesOfLargestPart: 15_940,
+  files: 538,
+  lines: 78_200,
+  linesOfLargestPart: 16_470,
   exportedTypeNames: 604,
   linesOfLongestFunction: 85,
   longCommentLines: 0,

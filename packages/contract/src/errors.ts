@@ -1,6 +1,6 @@
 /**
  * The error catalogue of the extraction service: one row per code, with its HTTP status
- * (audio-extraction.md "Errors"; decisions A4, A6, A7). docs/reference/errors.md is generated from it.
+ * (audio-extraction.md "Errors"; decisions A4, A6, A7). docs/reference/errors.md comes from it.
  */
 import { z } from 'zod';
 

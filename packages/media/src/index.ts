@@ -26,8 +26,8 @@ import { streamKindOf } from './streams/detect.ts';
 
 export interface MediaOptions {
   /**
-   * ffmpeg, a path or a name on the PATH; ffprobe is taken from its folder. Default: the ffmpeg of the
-   * optional package soundpost-tools-…, else `ffmpeg`.
+   * ffmpeg, a path or a name on the PATH; ffprobe must be in its folder. Default: the ffmpeg of
+   * the optional package soundpost-tools-…, else `ffmpeg`.
    */
   readonly ffmpegPath?: string;
   /** Folder for fetched data. Default: the system's folder for temporary files. */
@@ -42,7 +42,7 @@ export interface MediaOptions {
   readonly maxAudioSeconds?: number;
 }
 
-/** Fields mean the same as in a job's `output` (docs/reference/api.md), with the same ranges and defaults. */
+/** Fields mean the same as in a job's `output` (docs/reference/api.md), ranges and defaults. */
 export interface Output {
   /** The target, in an existing folder. It replaces an existing file once it is complete. */
   readonly path: string;
@@ -91,7 +91,7 @@ export interface MadeFile {
   readonly bitrateKbps: number;
   /** Whether the source's packets were copied. */
   readonly copied: boolean;
-  /** SILENT: below −60 dBFS. Others: mono is one of two channels (docs/reference/api.md, "Mixing down"). */
+  /** SILENT: below −60 dBFS. Others: mono is one of two channels (docs/reference/api.md). */
   readonly warnings: readonly ('SILENT' | 'ONE_SIDED' | 'CANCELLED_OUT')[];
   /** null unless a loudness was requested. */
   readonly loudness: {

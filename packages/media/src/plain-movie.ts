@@ -21,7 +21,7 @@ import { bytesAt, type LocalFile, movieBox, topLevelBoxes } from './truncation.t
 
 /**
  * @param mostBytes of a movie box that is read; default as many as are read at all
- * @returns null for what is not plain
+ * @returns null for any other file
  * @throws {NotInPlace} for a larger one
  */
 export async function plainMovie(
@@ -252,7 +252,7 @@ interface Clock extends Pick<Times, 'created' | 'scale'> {
   readonly language: string;
   /** Of all its samples. */
   readonly mediaTicks: number;
-  /** Of those that are heard. */
+  /** Of the samples within the edit. */
   readonly ticks: number;
 }
 
@@ -397,7 +397,7 @@ function hasNoExtension(config: Uint8Array): boolean {
 /** The descriptors in one another: ES (3), decoder configuration (4), its specific part (5). */
 function configOf(bytes: Uint8Array): Uint8Array {
   const stream = descriptor(bytes, 3);
-  // Number of the stream, and flags of what follows.
+  // Number of the stream, and flags of the fields behind it.
   if (stream[2] !== 0 || stream[0] === undefined) throw odd('a stream that depends on others');
   const decoder = descriptor(stream.subarray(3), 4);
   if (decoder[0] !== 0x40) throw odd('no AAC of MPEG-4');
@@ -472,7 +472,7 @@ function createdTag(created: number): Tags {
   return { creation_time: time.replace('.000Z', '.000000Z') };
 }
 
-/** Behind the handler's type and what is reserved: text that ends with NUL. */
+/** Behind the handler's type and reserved fields: text that ends with NUL. */
 function handlerTag(hdlr: Uint8Array): Tags {
   const text = Buffer.from(hdlr.subarray(24)).toString('latin1');
   const name = /^([\x20-\x7e]*)\0$/.exec(text)?.[1];

@@ -54,7 +54,7 @@ export interface MediaTools {
    * It execs or stays the parent, passes descriptors on, and ends the tool with this process.
    */
   readonly launcher: readonly string[];
-  /** Without a starter: whether a process of Node starts them instead of this one; default false. */
+  /** Without a starter: whether a process of Node starts tools; default false. */
   readonly startsApart?: boolean;
   /** From `detectSandbox`; omitted: none, and no limits. */
   readonly sandbox?: Sandbox;
