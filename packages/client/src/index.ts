@@ -1,7 +1,7 @@
 /**
  * The package soundpost-client. Needs only fetch and WebCrypto: Node 20.3 or newer, and browsers.
  */
-// biome-ignore-all lint/performance/noBarrelFile: the package's entry, which our own code does not import
+// biome-ignore-all lint/performance/noBarrelFile: the package's entry; our own code imports parts
 export type { WebhookEvent } from 'soundpost-contract/webhook-events';
 export {
   type CallOptions,
