@@ -189,7 +189,7 @@ describe('uploads', () => {
     ]);
     await row('late.mp4').getByText('Stopped at 0 %').waitFor();
     await page.getByRole('button', { name: 'Extract audio' }).click();
-    await heading('2 sources: 1 completed, 1 on their way').waitFor();
+    await heading('2 sources: 1 completed, 1 pending').waitFor();
     isAway = false;
     await page.getByRole('button', { name: 'Retry: late.mp4' }).click();
     await heading('2 sources: 1 completed, 1 failed').waitFor();
