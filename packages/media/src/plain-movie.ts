@@ -77,9 +77,9 @@ async function answerOf(
     const stream = await streamOf(file, trak, { index, samples, movieScale: header.scale, sizeBytes });
     streams.push(stream);
   }
-  // ffmpeg 5.1 goes by the header, which is rounded, 7.1 by the tracks.
+  // As ffmpeg 7.1: 5.1 goes by the movie's header, which counts pictures that were cut off.
   const duration = Math.max(...streams.map((stream) => stream.duration ?? 0));
-  if (Math.abs(header.duration - duration * header.scale) > ROUNDED_TICKS) return null;
+  if (header.duration + ROUNDED_TICKS < duration * header.scale) return null;
   const user = onlyBox(boxes, 'udta');
   return {
     format: {
@@ -264,7 +264,9 @@ function clockOf(
   { movieScale, samples, isPictures }: Place & { readonly isPictures: boolean },
 ): Clock {
   const { created, scale, duration, rest } = times(mdhd);
-  const steps = stepsOf(tables, samples.sizes.count, duration);
+  const { steps, ticks } = stepsOf(tables, samples.sizes.count);
+  // A cut without encoding leaves out the pictures that come last.
+  if (isPictures ? ticks > duration : ticks !== duration) throw odd('durations that differ');
   const keys = onlyBox(tables, 'stss');
   if (keys !== undefined) tableOf(keys, 32);
   const offsets = onlyBox(tables, 'ctts');
@@ -276,7 +278,7 @@ function clockOf(
   const clock = { created, scale, language, mediaTicks: duration };
   if (edit === undefined) {
     if (lead !== 0) throw odd('pictures that begin late');
-    return { ...clock, ticks: duration };
+    return { ...clock, ticks };
   }
   if (shifts.length > 0 && !beginsFirst(shifts, steps)) throw odd('pictures before the first');
   if (isPictures && edit.start !== lead) throw odd('pictures that are cut');
@@ -288,20 +290,20 @@ function clockOf(
   if (edit.start > MAX_LEAD_FRAMES * step || Math.abs(edited - left) > Math.ceil(scale / movieScale)) {
     throw odd('samples that are cut');
   }
-  return { ...clock, ticks: Math.min(duration, edited) };
+  return { ...clock, ticks: Math.min(ticks, edited) };
 }
 
 const MAX_LEAD_FRAMES = 4;
 
 type Rows = readonly (readonly [count: number, value: number])[];
 
-/** How long its samples last: all of them as long as it says. */
-function stepsOf(tables: readonly Box[], samples: number, duration: number): Rows {
+/** How long its samples last: sound as long as it says, pictures at most. */
+function stepsOf(tables: readonly Box[], samples: number): { steps: Rows; ticks: number } {
   const steps = rows(requiredBox(tables, 'stts'));
   const ticks = steps.reduce((sum, [count, step]) => sum + count * step, 0);
   const counted = steps.reduce((sum, [count]) => sum + count, 0);
-  if (ticks !== duration || counted !== samples) throw odd('durations that differ');
-  return steps;
+  if (counted !== samples) throw odd('durations of other samples');
+  return { steps, ticks };
 }
 
 /** ISO/IEC 14496-12 sections 8.6.1.2 and 8.6.1.3: pairs of a count and a value. */
