@@ -16,6 +16,8 @@ interface LeftOut {
   readonly reason: typeof FREE_DECODER | typeof OTHER_FILES | typeof NOBODY;
   /** How such a file begins, where that tells it; `.` stands for any byte. */
   readonly begins?: readonly string[];
+  /** What stands further in, and where. */
+  readonly marks?: readonly (readonly [at: number, mark: string])[];
 }
 
 export const LEFT_OUT: readonly LeftOut[] = [
@@ -29,6 +31,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
     extensions: ['mid', 'mod', 'xm', 'it', 's3m'],
     reason: OTHER_FILES,
     begins: ['MThd', 'RIFF....RMID', 'Extended Module: ', 'IMPM'],
+    marks: [[44, 'SCRM'], ...['M.K.', '4CHN', '6CHN', '8CHN', 'FLT4'].map((mark) => [1080, mark] as const)],
   },
   { name: 'AC-4', extensions: ['ac4'], reason: FREE_DECODER, begins: ['\xac\x40', '\xac\x41'] },
   { name: 'MPEG-H 3D Audio', extensions: ['mhas'], reason: FREE_DECODER, begins: ['\xc0\x01\xa5'] },
@@ -144,7 +147,9 @@ export async function nameOther(source: SniffSource): Promise<string> {
     .trimStart();
   const other = OTHERS.find(({ begins }) => (begins instanceof RegExp ? begins.test(text) : isOne(begins)));
   if (other !== undefined) return `the file is ${other.name}, not a media file: ${other.remedy}`;
-  const leftOut = LEFT_OUT.find(({ begins = [] }) => isOne(begins));
+  const leftOut = LEFT_OUT.find(
+    ({ begins = [], marks = [] }) => isOne(begins) || marks.some(([at, mark]) => startsWith(bytes, at, mark)),
+  );
   if (leftOut !== undefined)
     return `not supported: ${leftOut.name} (${leftOut.reason}); convert the file with another program first`;
   if (bytes.every((byte) => byte >= 0x20 || (byte >= 9 && byte <= 13)))
