@@ -1,47 +1,85 @@
 /**
  * Clips of seconds, as chats are full of: there a start of ffmpeg, a process or a question to Redis counts as much as the encoding. Everything with the service as in
- * production (API, Redis, one worker with a slot a core) and beside it the ffmpeg of the PATH, which has to be Debian's own. Four rows:
+ * production (API, Redis, one worker with a slot a core), twice: as cloned, with nothing compiled and the ffmpeg of the PATH, which has to be Debian's own; and with the lean
+ * ffmpeg and the starter, after `script/ffmpeg`. Beside it the ffmpeg that the service uses. Rows of each:
  *
- * - A queue of clips that were uploaded before, from the first submission to the last completion, against `xargs -P`, which starts with the files at hand.
+ * - A queue of clips that were uploaded before, from the first submission to the last completion, against `xargs -P`, which starts with the files at hand; encoded and copied.
  * - The same with the whole way of a client, who has the clip and wants the MP3: each job comes with its clip in a multipart form, and ends when its result has been
  *   downloaded, against a server of Express and fluent-ffmpeg that takes the same form and answers with the MP3 (bench/measuring/bare-extract.ts). A client a core
  *   sends to either; ours is told at once and goes on sending, then waits and downloads.
- * - One clip that was uploaded before, from its submission to the event that tells its end, against one ffmpeg; to MP3 and to a voice note. A figure is the mean of `--single` clips,
+ * - One clip that was uploaded before, from its submission to the event that tells its end, against one ffmpeg; encoded and copied. A figure is the mean of `--single` clips,
  *   one after the other.
  *
  *     node bench/short-jobs.ts [--jobs 60] [--seconds 10] [--single 20] [--runs 5]
  */
 import { openAsBlob } from 'node:fs';
 import { join } from 'node:path';
+import { BUILT_FOLDER } from 'soundpost-testing/needs';
+import { asCloned } from './measuring/as-cloned.ts';
 import { askedFor, inTurns, printRow, secondsOf } from './measuring/comparison.ts';
 import { clipOf, inputFolder } from './measuring/inputs.ts';
-import { rawFfmpeg } from './measuring/jobs.ts';
+import { ffmpegBy } from './measuring/jobs.ts';
 import {
   completed,
+  copying,
   cores,
+  encoding,
   inClients,
   measureQueue,
   removeJobs,
   toMp3,
   uploaded,
+  type Way,
 } from './measuring/queue-of-jobs.ts';
-import { openService } from './measuring/service.ts';
+import { openService, type ServiceBench } from './measuring/service.ts';
 
 const { jobs, seconds, single, runs } = askedFor({ jobs: 60, seconds: 10, single: 20, runs: 5 });
 const file = join(inputFolder, await clipOf(seconds));
-const service = await openService();
 const length = `${seconds} s`;
 
-await measureQueue({ service, file, length, jobs, runs, warmUp: true, reach: { atLeast: 1.2 } });
-await measureClients();
-await measureOne('mp3 192k', toMp3, ['-c:a', 'libmp3lame', '-b:a', '192k', join(service.folder, 'one.mp3')]);
-await measureOne('voice 16k', { format: 'voice', bitrate: '16k' }, [
-  ...['-ac', '1', '-c:a', 'libopus', '-b:a', '16k', '-application', 'voip'],
-  join(service.folder, 'one.ogg'),
-]);
-await service.close();
+interface Kind {
+  readonly name: string;
+  readonly program: string;
+  readonly ffmpeg: string;
+  /** Of `xargs` and of one ffmpeg: what issue after issue has promised. */
+  readonly least: { readonly encoded: number; readonly copied: number };
+  readonly most: { readonly encoded: number; readonly copied: number };
+  /** Of Express and fluent-ffmpeg, which runs Debian's ffmpeg. */
+  readonly leastOfPeer: number;
+}
 
-async function measureClients(): Promise<void> {
+const kinds: readonly Kind[] = [
+  {
+    name: 'as cloned',
+    program: await asCloned(),
+    ffmpeg: 'ffmpeg',
+    least: { encoded: 0.85, copied: 0.5 },
+    most: { encoded: 1.5, copied: 2 },
+    leastOfPeer: 1.1,
+  },
+  {
+    name: 'lean',
+    program: 'src/main.ts',
+    ffmpeg: join(BUILT_FOLDER, 'ffmpeg'),
+    least: { encoded: 0.75, copied: 0.5 },
+    most: { encoded: 1.5, copied: 2 },
+    leastOfPeer: 1.1,
+  },
+];
+
+for (const kind of kinds) {
+  const service = await openService({}, kind.program);
+  const queue = { service, file, length, jobs, runs, warmUp: true, ffmpeg: kind.ffmpeg };
+  const ffmpegName = `the same ffmpeg (${kind.name})`;
+  await measureQueue({ ...queue, ffmpegName, way: encoding, reach: { atLeast: kind.least.encoded } });
+  await measureQueue({ ...queue, ffmpegName, way: copying, reach: { atLeast: kind.least.copied } });
+  await measureClients(service, kind);
+  await measureOne(service, kind, encoding, kind.most.encoded);
+  await measureOne(service, kind, copying, kind.most.copied);
+  await service.close();
+}
+
+async function measureClients(service: ServiceBench, { name, leastOfPeer }: Kind): Promise<void> {
   const bare = service.script('bare-extract.ts', service.folder);
   const bareUrl = `http://127.0.0.1:${await bare.says(/^port (\d+)/m)}`;
   const clip = await openAsBlob(file);
@@ -79,11 +117,11 @@ async function measureClients(): Promise<void> {
     return (jobs * 60) / took;
   };
   printRow({
-    what: `${jobs} clips of ${length} sent along with their jobs → mp3 192k downloaded, ${cores} clients`,
-    against: 'Express and fluent-ffmpeg, the MP3 in the answer',
+    what: `${jobs} clips of ${length} sent along with their jobs → mp3 192k downloaded, ${cores} clients, ${name}`,
+    against: 'Express and fluent-ffmpeg with Debian’s ffmpeg, the MP3 in the answer',
     unit: 'jobs/min',
     ...(await inTurns(runs, ours, theirs)),
-    reach: { atLeast: 1 },
+    reach: { atLeast: leastOfPeer },
   });
   bare.signal('SIGTERM');
   await bare.exited;
@@ -94,9 +132,9 @@ function checkMp3(bytes: Buffer): void {
   if (bytes.length < (seconds * 192_000) / 8 / 2) throw new Error(`an MP3 of ${bytes.length} bytes`);
 }
 
-/** @param raw what ffmpeg makes of the same file */
-async function measureOne(name: string, output: object, raw: readonly string[]): Promise<void> {
-  const request = { source: await uploaded(service, file), output };
+async function measureOne(service: ServiceBench, kind: Kind, way: Way, atMost: number): Promise<void> {
+  const request = { source: await uploaded(service, file), output: way.output };
+  const result = join(service.folder, `one.${way.extension}`);
   const ours = async () => {
     const jobIds: string[] = [];
     const took = await secondsOf(async () => {
@@ -111,15 +149,15 @@ async function measureOne(name: string, output: object, raw: readonly string[]):
   };
   const theirs = async () => {
     const took = await secondsOf(async () => {
-      for (let nth = 0; nth < single; nth += 1) await rawFfmpeg(file, ...raw);
+      for (let nth = 0; nth < single; nth += 1) await ffmpegBy(kind.ffmpeg, file, ...way.raw, result);
     });
     return took / single;
   };
   printRow({
-    what: `one clip of ${length} → ${name}, submitted to completed`,
-    against: 'raw ffmpeg on the local file',
+    what: `one clip of ${length} → ${way.name}, submitted to completed`,
+    against: `the same ffmpeg (${kind.name}) on the local file`,
     unit: 's',
     ...(await inTurns(runs, ours, theirs)),
-    reach: { atMost: 1.1 },
+    reach: { atMost },
   });
 }

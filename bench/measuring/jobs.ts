@@ -84,6 +84,11 @@ export async function openJobBench({ allow = '', encodings = 2 } = {}): Promise<
 
 /** ffmpeg on a local file, as one would type it: the first sound, without pictures. @returns what it wrote to standard error */
 export async function rawFfmpeg(file: string, ...output: readonly string[]): Promise<string> {
-  const { stderr } = await run('ffmpeg', ['-nostdin', '-hide_banner', '-y', '-i', file, '-vn', ...output]);
+  return ffmpegBy('ffmpeg', file, ...output);
+}
+
+/** @param ffmpeg its path */
+export async function ffmpegBy(ffmpeg: string, file: string, ...output: readonly string[]): Promise<string> {
+  const { stderr } = await run(ffmpeg, ['-nostdin', '-hide_banner', '-y', '-i', file, '-vn', ...output]);
   return stderr;
 }

@@ -20,8 +20,14 @@ export interface ServiceBench {
   close(): Promise<void>;
 }
 
-/** @param environment for all three, over the defaults of production and no limits of rate and number */
-export async function openService(environment: Readonly<Record<string, string>> = {}): Promise<ServiceBench> {
+/**
+ * @param environment for all three, over the defaults of production and no limits of rate and number
+ * @param program default: that of this checkout, with what is compiled there
+ */
+export async function openService(
+  environment: Readonly<Record<string, string>> = {},
+  program = 'src/main.ts',
+): Promise<ServiceBench> {
   const gatewayKey = randomBytes(16).toString('hex');
   const { folder, home, remove } = await openHome({
     GATEWAY_API_KEY: gatewayKey,
@@ -31,13 +37,15 @@ export async function openService(environment: Readonly<Record<string, string>> 
     NODE_COMPILE_CACHE: join(inputFolder, 'compiled'),
     ...environment,
   });
-  const api = home.start('api');
-  const gateway = home.start('gateway');
+  const start = (command: string, more = {}): RunningProcess =>
+    home.run([process.execPath, '--max-semi-space-size=4', program, command], more);
+  const api = start('api');
+  const gateway = start('gateway');
   const [apiUrl, gatewayUrl] = await Promise.all([
     api.says(/^API\s+(http\S+)/m),
     gateway.says(/^Gateway\s+(http\S+)/m),
   ]);
-  const worker = home.start('worker', { GATEWAY_URL: gatewayUrl });
+  const worker = start('worker', { GATEWAY_URL: gatewayUrl });
   await worker.says(/^Worker/m);
   return {
     api: new Client(apiUrl, home.key),
