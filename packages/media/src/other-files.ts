@@ -16,7 +16,7 @@ interface LeftOut {
   readonly reason: typeof FREE_DECODER | typeof OTHER_FILES | typeof NOBODY;
   /** How such a file begins, where that tells it; `.` stands for any byte. */
   readonly begins?: readonly string[];
-  /** What stands further in, and where. */
+  /** Bytes further inside the file, each with its offset. */
   readonly marks?: readonly (readonly [at: number, mark: string])[];
 }
 
