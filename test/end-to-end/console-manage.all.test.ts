@@ -71,10 +71,10 @@ const button = (name: string) => page.getByRole('button', { name, exact: true })
 describe('instances', () => {
   it('ask for the gateway’s key once, and say what to do about a wrong one', async () => {
     await open('Instances');
-    await page.getByLabel('Gateway key', { exact: true }).fill('a wrong key');
+    await page.getByRole('textbox', { name: 'Gateway key', exact: true }).fill('a wrong key');
     await button('Show instances').click();
     await page.getByRole('alert').getByText('The gateway does not accept this key').waitFor();
-    await page.getByLabel('Gateway key', { exact: true }).fill(GATEWAY_API_KEY);
+    await page.getByRole('textbox', { name: 'Gateway key', exact: true }).fill(GATEWAY_API_KEY);
     await page.keyboard.press('Enter');
     await instance('main').getByText('Connected', { exact: true }).waitFor();
     await page.reload();
@@ -280,7 +280,7 @@ describe('keys', () => {
     await button('New key').click();
     await page.getByLabel('Name', { exact: true }).fill('newsroom');
     await page.getByRole('checkbox', { name: /^voice/ }).check();
-    await page.getByLabel('Instances').fill('main');
+    await page.getByRole('textbox', { name: 'Instances' }).fill('main');
     await button('Create key').click();
     await page.getByRole('heading', { name: 'newsroom created' }).waitFor();
     newsroom = await secret();
@@ -311,7 +311,7 @@ describe('keys', () => {
     await other.getByRole('heading', { name: 'leaving (yours)' }).waitFor();
     await other.getByRole('button', { name: 'Rotate leaving' }).click();
     await other.getByRole('button', { name: 'Rotate key' }).click();
-    await other.getByRole('heading', { name: 'leaving has a new secret' }).waitFor();
+    await other.getByRole('heading', { name: 'leaving rotated' }).waitFor();
     await other.getByRole('button', { name: 'Done' }).click();
     await other.getByRole('button', { name: 'Revoke leaving' }).click();
     await other.getByText('will be signed out').waitFor();
