@@ -183,6 +183,11 @@ export function attacksOf(share: number): Attacks {
       submission: job('/boxes.m3u8'),
       ends: { code: 'INVALID_VIDEO', details: /not readable fragmented MP4/ },
     }),
+    'a file of 99,999 empty boxes': async () => ({
+      bodies: bodies({ '/boxes.mp4': Buffer.concat([FTYP, ...times(most(99_999), () => box('free'))]) }),
+      submission: job('/boxes.mp4'),
+      ends: { code: 'INVALID_VIDEO', details: /./ },
+    }),
     'a manifest of 70,000 sets': async () => ({
       bodies: bodies({ '/manifest.mpd': manifest(most(70_000)) }),
       submission: job('/manifest.mpd', eight('mp3')),

@@ -1,11 +1,11 @@
 /** Which streams of a file only somebody with a key can decode. */
-import { type FileHandle, open } from 'node:fs/promises';
 import type { FfprobeStream, Tags } from './ffprobe.ts';
 import { bits, byteAt, startsWith } from './frame-headers.ts';
 import { isPacket, packetGrid } from './frame-search.ts';
+import { LocalBytes } from './local-bytes.ts';
 import type { Container } from './sniff.ts';
 import { type Box, childrenOf, UnsupportedLayout } from './sparse/mp4/boxes.ts';
-import { bytesAt, type LocalFile, movieBox, topLevelBoxes } from './truncation.ts';
+import { type LocalFile, movieBox, topLevelBoxes } from './truncation.ts';
 
 /** Sample entries of ISO/IEC 14496-12 section 8.12, of FairPlay and of Audible. */
 const SAMPLE_ENTRIES = new Set(['enca', 'drms', 'aavd']);
@@ -45,31 +45,27 @@ export function idOf({ id = '' }: FfprobeStream): number {
 
 /**
  * Facts about streams that ffprobe does not report.
- * @param mostBytes the largest movie box to read; default: the general limit
+ * @param mostBytes that are read of an MP4; default: as many as it takes
  * @returns numbers that the container has for those that are encrypted
- * @throws {NotInPlace} for a larger one
+ * @throws {NotInPlace} where it takes more
  */
 export async function encryptedStreams(
   { path, demuxer, sizeBytes }: LocalFile,
   mostBytes?: number,
 ): Promise<ReadonlySet<number>> {
   if (demuxer !== 'mpegts' && demuxer !== 'mov') return new Set();
-  await using file = await open(path, 'r');
-  return demuxer === 'mov'
-    ? await encryptedTracks(file, sizeBytes, mostBytes)
-    : await scrambledPids(file, sizeBytes);
+  const isMovie = demuxer === 'mov';
+  // Of a transport stream three windows are read, whatever its size.
+  await using file = await LocalBytes.open(path, isMovie ? mostBytes : undefined);
+  return isMovie ? await encryptedTracks(file, sizeBytes) : await scrambledPids(file, sizeBytes);
 }
 
 // MP4: ffprobe names the codec below the encryption.
 
-async function encryptedTracks(
-  file: FileHandle,
-  sizeBytes: number,
-  mostBytes?: number,
-): Promise<ReadonlySet<number>> {
+async function encryptedTracks(file: LocalBytes, sizeBytes: number): Promise<ReadonlySet<number>> {
   for await (const { type, at, end } of topLevelBoxes(file, sizeBytes)) {
     if (type !== 'moov' || end > sizeBytes) continue;
-    const movie = await movieBox(file, { at, end }, mostBytes);
+    const movie = await movieBox(file, { at, end });
     if (movie === undefined) continue;
     const traks = insideOf(movie).filter((box) => box.type === 'trak');
     return new Set(traks.flatMap(({ payload }) => (isTrackEncrypted(payload) ? [trackId(payload)] : [])));
@@ -121,11 +117,11 @@ interface Tally {
 }
 
 /** By transport_scrambling_control and PES_scrambling_control (ISO/IEC 13818-1), most packets. */
-async function scrambledPids(file: FileHandle, sizeBytes: number): Promise<ReadonlySet<number>> {
+async function scrambledPids(file: LocalBytes, sizeBytes: number): Promise<ReadonlySet<number>> {
   const tallies = new Map<number, Tally>();
   const last = Math.max(0, sizeBytes - WINDOW_BYTES);
   for (const start of new Set([0, last >> 1, last])) {
-    count(await bytesAt(file, start, WINDOW_BYTES), tallies);
+    count(await file.at(start, WINDOW_BYTES), tallies);
   }
   return new Set(
     [...tallies].flatMap(([pid, { scrambled, clear }]) =>

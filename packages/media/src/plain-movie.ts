@@ -4,8 +4,8 @@
  * copy of a clip. Whatever is odd is left to ffprobe.
  */
 import { isUtf8 } from 'node:buffer';
-import { type FileHandle, open } from 'node:fs/promises';
 import type { FfprobeAnswer, FfprobeStream, Tags } from './ffprobe.ts';
+import { LocalBytes } from './local-bytes.ts';
 import {
   type Box,
   childrenOf,
@@ -17,20 +17,20 @@ import {
   UnsupportedLayout,
 } from './sparse/mp4/boxes.ts';
 import { readTracks, type SampleTable } from './sparse/mp4/tracks.ts';
-import { bytesAt, type LocalFile, movieBox, topLevelBoxes } from './truncation.ts';
+import { type LocalFile, movieBox, topLevelBoxes } from './truncation.ts';
 
 /**
- * @param mostBytes of a movie box that is read; default as many as are read at all
+ * @param mostBytes that are read; default: as many as it takes
  * @returns null for any other file
- * @throws {NotInPlace} for a larger one
+ * @throws {NotInPlace} where it takes more
  */
 export async function plainMovie(
   { path, sizeBytes }: LocalFile,
   mostBytes?: number,
 ): Promise<FfprobeAnswer | null> {
-  await using file = await open(path, 'r');
+  await using file = await LocalBytes.open(path, mostBytes);
   try {
-    return await answerOf(file, sizeBytes, mostBytes);
+    return await answerOf(file, sizeBytes);
   } catch (error) {
     if (error instanceof UnsupportedLayout || error instanceof RangeError) return null;
     throw error;
@@ -50,11 +50,7 @@ const IN_TABLES = new Set(['stsd', 'stts', 'ctts', 'stss', 'stsc', 'stsz', 'stco
 /** QuickTime has its own forms of text, languages and handlers. */
 const BRANDS = /^(isom|iso2|iso4|iso5|iso6|mp41|mp42|M4A |M4V )$/;
 
-async function answerOf(
-  file: FileHandle,
-  sizeBytes: number,
-  mostBytes?: number,
-): Promise<FfprobeAnswer | null> {
+async function answerOf(file: LocalBytes, sizeBytes: number): Promise<FfprobeAnswer | null> {
   const places = new Map<string, { at: number; end: number }>();
   let end = 0;
   for await (const box of topLevelBoxes(file, sizeBytes)) {
@@ -64,7 +60,7 @@ async function answerOf(
   }
   const [movie, brand] = [places.get('moov'), places.get('ftyp')];
   if (end !== sizeBytes || movie === undefined || brand?.at !== 0 || brand.end > MAX_BRAND_BYTES) return null;
-  const payload = await movieBox(file, movie, mostBytes);
+  const payload = await movieBox(file, movie);
   if (payload === undefined) return null;
   const boxes = known(childrenOf(payload), IN_MOVIE);
   const tables = readTracks(payload);
@@ -86,7 +82,7 @@ async function answerOf(
       start_time: 0,
       duration,
       tags: {
-        ...brandTags(await bytesAt(file, 8, brand.end - 8)),
+        ...brandTags(await file.at(8, brand.end - 8)),
         ...createdTag(header.created),
         ...(user === undefined ? {} : textTags(user)),
       },
@@ -119,7 +115,7 @@ interface Place {
   readonly sizeBytes: number;
 }
 
-async function streamOf(file: FileHandle, trak: Box, place: Place): Promise<FfprobeStream> {
+async function streamOf(file: LocalBytes, trak: Box, place: Place): Promise<FfprobeStream> {
   const boxes = known(childrenOf(trak.payload), IN_TRACK);
   const media = known(childrenOf(requiredBox(boxes, 'mdia').payload), IN_MEDIA);
   const inner = childrenOf(requiredBox(media, 'minf').payload);
@@ -149,7 +145,7 @@ async function streamOf(file: FileHandle, trak: Box, place: Place): Promise<Ffpr
   if (type !== 'soun' || entry.type !== 'mp4a') throw odd(`a track ${type} of ${entry.type}`);
   const sound = aacOf(entry.payload);
   if (sound.sample_rate !== clock.scale) throw odd('a scale other than its rate');
-  const first = await bytesAt(file, samples.offsets[0] ?? 0, Math.min(samples.sizes.of(0), MAX_FRAME_BYTES));
+  const first = await file.at(samples.offsets[0] ?? 0, Math.min(samples.sizes.of(0), MAX_FRAME_BYTES));
   if (!beginsAsSaid(first, sound.channels)) throw odd('a frame of other channels');
   return {
     ...stream,
@@ -264,16 +260,16 @@ function clockOf(
   { movieScale, samples, isPictures }: Place & { readonly isPictures: boolean },
 ): Clock {
   const { created, scale, duration, rest } = times(mdhd);
-  const { steps, ticks } = stepsOf(tables, samples.sizes.count);
-  // A cut without encoding leaves out the pictures that come last.
-  if (isPictures ? ticks > duration : ticks !== duration) throw odd('durations that differ');
+  const { steps, ticks } = stepsOf(tables, samples.sizes.count, duration);
   const keys = onlyBox(tables, 'stss');
   if (keys !== undefined) tableOf(keys, 32);
-  const offsets = onlyBox(tables, 'ctts');
-  const shifts = offsets === undefined ? [] : rows(offsets);
+  const shifts = shiftsOf(tables);
   const lead = shifts[0]?.[1] ?? 0;
   const edit = edts === undefined ? undefined : editOf(edts);
-  if (!isPictures && (keys ?? offsets) !== undefined) throw odd('sound out of order');
+  // A cut without encoding leaves out the pictures that come last.
+  if (!isPictures && (keys !== undefined || shifts.length > 0 || ticks < duration)) {
+    throw odd('sound out of order, or of which some is missing');
+  }
   const language = languageOf(rest >>> 16);
   const clock = { created, scale, language, mediaTicks: duration };
   if (edit === undefined) {
@@ -297,12 +293,18 @@ const MAX_LEAD_FRAMES = 4;
 
 type Rows = readonly (readonly [count: number, value: number])[];
 
-/** How long its samples last: sound as long as it says, pictures at most. */
-function stepsOf(tables: readonly Box[], samples: number): { steps: Rows; ticks: number } {
+/** How much later each is shown than decoded. */
+function shiftsOf(tables: readonly Box[]): Rows {
+  const offsets = onlyBox(tables, 'ctts');
+  return offsets === undefined ? [] : rows(offsets);
+}
+
+/** How long its samples last: as long as it says, at most. */
+function stepsOf(tables: readonly Box[], samples: number, duration: number): { steps: Rows; ticks: number } {
   const steps = rows(requiredBox(tables, 'stts'));
   const ticks = steps.reduce((sum, [count, step]) => sum + count * step, 0);
   const counted = steps.reduce((sum, [count]) => sum + count, 0);
-  if (counted !== samples) throw odd('durations of other samples');
+  if (ticks > duration || counted !== samples) throw odd('durations that differ');
   return { steps, ticks };
 }
 

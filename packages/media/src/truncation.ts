@@ -3,8 +3,7 @@
  * chunk or an object of samples, Matroska's clusters. Without one, nobody can tell. The size of
  * the element around them is often wrong, and proves nothing.
  */
-import { type FileHandle, open } from 'node:fs/promises';
-import { NotInPlace } from './reading/in-place.ts';
+import { LocalBytes } from './local-bytes.ts';
 import type { Container } from './sniff.ts';
 import { elementHeader, IDS, MAX_ELEMENT_HEADER_BYTES } from './sparse/matroska/elements.ts';
 import { UnsupportedLayout } from './sparse/mp4/boxes.ts';
@@ -19,9 +18,9 @@ export interface LocalFile {
 }
 
 /**
- * @param mostBytes of a movie box that is read; default as many as are read at all
+ * @param mostBytes that are read; default: as many as it takes
  * @returns the least that is missing, for callers; null if nothing is, or it is unknown
- * @throws {NotInPlace} for a larger one
+ * @throws {NotInPlace} where it takes more
  */
 export async function missingEnd(
   { path, demuxer, sizeBytes }: LocalFile,
@@ -29,13 +28,13 @@ export async function missingEnd(
 ): Promise<string | null> {
   const find = FINDERS[demuxer];
   if (find === undefined) return null;
-  await using file = await open(path);
-  const missing = (await find(file, sizeBytes, mostBytes)) - sizeBytes;
+  await using file = await LocalBytes.open(path, mostBytes);
+  const missing = (await find(file, sizeBytes)) - sizeBytes;
   return missing > 0 ? `the file is incomplete: its last ${missing} bytes are missing` : null;
 }
 
 /** @returns where the sound ends, 0 if the file does not say. */
-type EndFinder = (file: FileHandle, sizeBytes: number, mostBytes?: number) => Promise<number>;
+type EndFinder = (file: LocalBytes, sizeBytes: number) => Promise<number>;
 
 const FINDERS: Readonly<Record<string, EndFinder>> = {
   mov: endOfMovie,
@@ -51,21 +50,15 @@ const FINDERS: Readonly<Record<string, EndFinder>> = {
 /** A movie box is in memory while it is read. */
 const MAX_MOVIE_BYTES = 64 * 1024 * 1024;
 
-/**
- * @returns its payload; undefined where it is larger than is read
- * @throws {NotInPlace} where it is larger than `mostBytes`
- */
+/** @returns its payload; undefined where it is larger than is read */
 export async function movieBox(
-  file: FileHandle,
+  file: LocalBytes,
   { at, end }: { readonly at: number; readonly end: number },
-  mostBytes = MAX_MOVIE_BYTES,
 ): Promise<Buffer | undefined> {
-  if (end - at > MAX_MOVIE_BYTES) return undefined;
-  if (end - at > mostBytes) throw new NotInPlace();
-  return bytesAt(file, at + 8, end - at - 8);
+  return end - at > MAX_MOVIE_BYTES ? undefined : file.at(at + 8, end - at - 8);
 }
 
-async function endOfMovie(file: FileHandle, sizeBytes: number, mostBytes?: number): Promise<number> {
+async function endOfMovie(file: LocalBytes, sizeBytes: number): Promise<number> {
   let movie: { at: number; end: number } | undefined;
   let fragment: { at: number; end: number } | undefined;
   let mediaEnd = 0;
@@ -77,8 +70,8 @@ async function endOfMovie(file: FileHandle, sizeBytes: number, mostBytes?: numbe
     // Only in the last fragment can samples be missing.
     else fragment = { at, end };
   }
-  const header = movie && (await movieBox(file, movie, mostBytes));
-  const payload = fragment && (await movieBox(file, fragment, mostBytes));
+  const header = movie && (await movieBox(file, movie));
+  const payload = fragment && (await movieBox(file, fragment));
   if (header === undefined) return mediaEnd;
   const last = fragment && payload && { at: fragment.at, payload };
   return endOfSamples(header, last) ?? mediaEnd;
@@ -89,12 +82,12 @@ const MAX_BOXES = 400_000;
 
 /** ISO/IEC 14496-12 section 4.2: size and type; size 1: 64 bits follow, 0: to the file's end. */
 export async function* topLevelBoxes(
-  file: FileHandle,
+  file: LocalBytes,
   sizeBytes: number,
 ): AsyncGenerator<{ type: string; at: number; end: number }> {
   let boxes = 0;
   for (let at = 0; at + 8 <= sizeBytes && boxes < MAX_BOXES; boxes += 1) {
-    const head = await bytesAt(file, at, 16);
+    const head = await file.at(at, 16);
     const short = head.readUInt32BE(0);
     const size = short === 1 && head.length === 16 ? Number(head.readBigUInt64BE(8)) : short;
     if (size < 8) return;
@@ -200,13 +193,13 @@ const WAVE64: Chunks = {
 /** More than a day in clusters of five seconds, and the elements between them; chunks are fewer. */
 const MAX_ELEMENTS = 100_000;
 
-async function endOfChunks(file: FileHandle, sizeBytes: number, chunks: Chunks): Promise<number> {
+async function endOfChunks(file: LocalBytes, sizeBytes: number, chunks: Chunks): Promise<number> {
   let end = 0;
   let large: number | undefined;
   let at = chunks.startsAt;
   for (let count = 0; at + chunks.headerBytes <= sizeBytes && count < MAX_ELEMENTS; count += 1) {
-    const header = await bytesAt(file, at, chunks.headerBytes);
-    if (startsWith(header, 'ds64')) large = Number((await bytesAt(file, at + 16, 8)).readBigUInt64LE());
+    const header = await file.at(at, chunks.headerBytes);
+    if (startsWith(header, 'ds64')) large = Number((await file.at(at + 16, 8)).readBigUInt64LE());
     const length = chunks.lengthOf(header, large);
     if (length === undefined) return 0;
     if (chunks.isSamples(header)) end = at + length;
@@ -220,26 +213,27 @@ async function endOfChunks(file: FileHandle, sizeBytes: number, chunks: Chunks):
 const FILE_PROPERTIES = Buffer.from('a1dcab8c47a9cf118ee400c00c205365', 'hex');
 const DATA_OBJECT = Buffer.from('3626b2758e66cf11a6d900aa0062ce6c', 'hex');
 
-async function endOfAsf(file: FileHandle): Promise<number> {
-  const head = await bytesAt(file, 0, 64 * 1024);
+/** Together with the next read, less than the limit in place. */
+const ASF_HEAD_BYTES = 48 * 1024;
+
+async function endOfAsf(file: LocalBytes): Promise<number> {
+  const head = await file.at(0, ASF_HEAD_BYTES);
   const at = head.indexOf(FILE_PROPERTIES);
   if (at < 0 || at + 92 > head.length) return 0;
   const isBroadcast = (head.readUInt32LE(at + 88) & 1) === 1;
   const dataAt = Number(head.readBigUInt64LE(16));
-  const data = await bytesAt(file, dataAt, 24);
+  const data = await file.at(dataAt, 24);
   if (isBroadcast || data.length < 24 || !startsWith(data, DATA_OBJECT.toString('latin1'))) return 0;
   return dataAt + Number(data.readBigUInt64LE(16));
 }
 
 /** RFC 9559: clusters have the blocks; a live recording gives the size of none. */
-async function endOfClusters(file: FileHandle, sizeBytes: number): Promise<number> {
+async function endOfClusters(file: LocalBytes, sizeBytes: number): Promise<number> {
   let end = 0;
   let at = 0;
   try {
     for (let element = 0; element < MAX_ELEMENTS && at < sizeBytes; element += 1) {
-      const { id, headerBytes, payloadBytes } = elementHeader(
-        await bytesAt(file, at, MAX_ELEMENT_HEADER_BYTES),
-      );
+      const { id, headerBytes, payloadBytes } = elementHeader(await file.at(at, MAX_ELEMENT_HEADER_BYTES));
       if (id === IDS.segment) {
         at += headerBytes;
         continue;
@@ -254,12 +248,6 @@ async function endOfClusters(file: FileHandle, sizeBytes: number): Promise<numbe
   return end || at;
 }
 
-/** Fewer where the file ends. */
-export async function bytesAt(file: FileHandle, at: number, length: number): Promise<Buffer> {
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, at);
-  return buffer.subarray(0, bytesRead);
-}
-
 interface FlvEnd {
   /** Declared length: onMetaData's `duration`, an AMF number (Adobe FLV 10.1, E.4.4 and E.5). */
   readonly declaredSeconds: number;
@@ -269,8 +257,8 @@ interface FlvEnd {
 
 /** FLV has no size. @returns null if the file does not declare its length. */
 export async function flvEnd(path: string, sizeBytes: number): Promise<FlvEnd | null> {
-  await using file = await open(path);
-  const head = await bytesAt(file, 0, 64 * 1024);
+  await using file = await LocalBytes.open(path);
+  const head = await file.at(0, 64 * 1024);
   const name = Buffer.from('\0\x08duration\0', 'latin1');
   const at = head.indexOf(name) + name.length;
   if (at < name.length || at + 8 > head.length) return null;
@@ -278,10 +266,10 @@ export async function flvEnd(path: string, sizeBytes: number): Promise<FlvEnd | 
 }
 
 /** E.3: each tag is followed by its size, which includes eleven bytes of header. */
-async function endsWithTag(file: FileHandle, sizeBytes: number): Promise<boolean> {
-  const last = await bytesAt(file, sizeBytes - 4, 4);
+async function endsWithTag(file: LocalBytes, sizeBytes: number): Promise<boolean> {
+  const last = await file.at(sizeBytes - 4, 4);
   const size = last.readUInt32BE(0);
   if (size + 4 > sizeBytes) return false;
-  const tag = await bytesAt(file, sizeBytes - 4 - size, 4);
+  const tag = await file.at(sizeBytes - 4 - size, 4);
   return size >= 11 && tag.readUIntBE(1, 3) + 11 === size;
 }

@@ -40,6 +40,10 @@ export const tasks = {
   async fragment(moof: Uint8Array) {
     return (await import('../streams/join/fragment.ts')).runsOf(moof);
   },
+  /** @param path of a segment */
+  async segment(path: string) {
+    return (await import('../streams/segments/examine.ts')).examineFile(path);
+  },
   /** Where the sound of an MP4 lies. */
   async movieParts(_: undefined, source: ByteSource) {
     return partsOf(await (await import('../sparse/mp4/audio-index.ts')).readAudioIndex(source));

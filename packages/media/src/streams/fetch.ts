@@ -101,7 +101,7 @@ export class PieceFetcher {
   /** Their files, by what they are fetched with: each segment may name another. */
   readonly #inits = new Map<string, Promise<string>>();
   /** Those that were read last: so the same bytes are parsed once. */
-  readonly #bytesOf = new Map<string, Uint8Array>();
+  readonly #bytesOf = new Map<string, Promise<Uint8Array>>();
 
   constructor(context: StreamContext) {
     this.#context = context;
@@ -126,7 +126,7 @@ export class PieceFetcher {
   /** @param init its file */
   async bytesOf(init: string | undefined): Promise<Uint8Array | undefined> {
     if (init === undefined) return undefined;
-    const bytes = this.#bytesOf.get(init) ?? (await readFile(init));
+    const bytes = this.#bytesOf.get(init) ?? readFile(init);
     this.#bytesOf.set(init, bytes);
     const [oldest = init] = this.#bytesOf.keys();
     if (this.#bytesOf.size > INITS_HELD) this.#bytesOf.delete(oldest);

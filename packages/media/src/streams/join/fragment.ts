@@ -67,7 +67,10 @@ function runOf(traf: readonly Box[], moofAt: number): TrackRun {
 }
 
 /** @param defaultTicks of a sample, by the movie's header */
-export function lengthTicks({ knownTicks, otherSamples }: TrackRun, defaultTicks: number): number {
+export function lengthTicks(
+  { knownTicks, otherSamples }: Pick<TrackRun, 'knownTicks' | 'otherSamples'>,
+  defaultTicks: number,
+): number {
   return knownTicks + otherSamples * defaultTicks;
 }
 

@@ -2,19 +2,19 @@
  * Looks at a segment that has arrived: what it is, how much of it is whole, and what sound it
  * holds.
  */
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { MediaFailure } from '../../failure.ts';
 import { type Reading, readApart } from '../../reading/reader.ts';
 import { id3Bytes, sniffContainer } from '../../sniff.ts';
 import { boxHeader, UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
 import { boxesOf, MAX_BOXES, MAX_FRAGMENT_BYTES, readBox } from '../join/boxes.ts';
 import { beginsWithCluster, wholeClusters } from '../join/clusters.ts';
-import { lengthTicks, type TrackRun } from '../join/fragment.ts';
+import { lengthTicks, runsOf, type TrackRun } from '../join/fragment.ts';
 import type { Movie } from '../join/movie.ts';
 import { movieOf } from '../join/movies.ts';
 import { fileSource, readAt } from '../join/part.ts';
 import { PACKET_BYTES } from '../join/transport-packets.ts';
-import { unsupported, unusable } from '../presentation.ts';
+import { DESCRIBED_TRACKS, unsupported, unusable } from '../presentation.ts';
 import { FrameReader } from './frames.ts';
 import type { Sound, Span } from './sound.ts';
 import { TransportMeter } from './transport-meter.ts';
@@ -33,16 +33,35 @@ export type HeaderOf = () => Promise<Uint8Array | undefined>;
  * @throws {MediaFailure} when nothing of it can be joined
  */
 export async function examine(path: string, header: HeaderOf, reading: Reading): Promise<Sound> {
+  const { size } = await stat(path);
+  const { sound, fragments } = await readApart('segment', path, size, reading);
+  const init = fragments && (await header());
+  const movie = init && (await movieOf(init, reading).catch(failedApart));
+  return movie && fragments ? { ...sound, ...heldBy(fragments, movie) } : sound;
+}
+
+/** What a segment says by itself. */
+interface Examined {
+  readonly sound: Sound;
+  /** Of fMP4 without a header of its own, which says how long samples are: by track. */
+  readonly fragments?: ReadonlyMap<number, Held>;
+}
+
+/** Of all fragments of a track. */
+type Held = Pick<TrackRun, 'startTicks' | 'knownTicks' | 'otherSamples'>;
+
+/** As {@link examine}, of its file alone. */
+export async function examineFile(path: string): Promise<Examined> {
   await using file = await open(path, 'r');
   const { size } = await file.stat();
   if (size === 0) throw unusable('a segment of the stream is empty');
-  if (await beginsWithCluster(file)) return await ofClusters(file, size);
+  if (await beginsWithCluster(file)) return { sound: await ofClusters(file, size) };
   const source = fileSource(file, 0, size);
   const kind = (await sniffContainer(source))?.demuxer;
-  if (kind === 'mpegts') return await ofTransport(file, size);
-  if (kind === 'mov') return await ofFragments(file, size, header, reading);
-  if (kind !== undefined && PACKED.includes(kind)) return await ofFrames(file, size, kind);
-  if (kind !== undefined) return { ...UNMEASURED, kind, bytes: size };
+  if (kind === 'mpegts') return { sound: await ofTransport(file, size) };
+  if (kind === 'mov') return await ofFragments(file, size);
+  if (kind !== undefined && PACKED.includes(kind)) return { sound: await ofFrames(file, size, kind) };
+  if (kind !== undefined) return { sound: { ...UNMEASURED, kind, bytes: size } };
   const head = Buffer.from(await source.read(0, Math.min(size, 10))).toString('latin1');
   if (head.includes('#EXTM3U')) throw unusable('the playlist names another playlist as a segment');
   const { nameOther } = await import('../../other-files.ts');
@@ -99,25 +118,18 @@ async function ofClusters(file: FileHandle, size: number): Promise<Sound> {
 }
 
 /** Of fMP4, which needs a header unless it has its own. */
-async function ofFragments(
-  file: FileHandle,
-  size: number,
-  header: HeaderOf,
-  reading: Reading,
-): Promise<Sound> {
-  const found: Fragments = { bytes: 0, isOwn: false, runs: [] };
+async function ofFragments(file: FileHandle, size: number): Promise<Examined> {
+  const found: Fragments = { bytes: 0, isOwn: false, held: new Map() };
   try {
-    await readFragments(file, size, reading, found);
+    await readFragments(file, size, found);
   } catch (error) {
     if (!(error instanceof UnsupportedLayout || error instanceof RangeError)) throw error;
   }
-  const { runs, isOwn } = found;
-  if (runs.length === 0 && !isOwn) throw unusable('a segment of the stream is not readable fragmented MP4');
-  const bytes = runs.length > 0 ? found.bytes : size;
+  const { held, isOwn } = found;
+  if (held.size === 0 && !isOwn) throw unusable('a segment of the stream is not readable fragmented MP4');
+  const bytes = held.size > 0 ? found.bytes : size;
   const sound = { ...UNMEASURED, kind: 'mov', bytes, isWhole: bytes === size };
-  const init = isOwn ? undefined : await header();
-  const movie = init && (await movieOf(init, reading).catch(failedApart));
-  return { ...sound, ...(movie === undefined ? {} : heldBy(runs, movie)) };
+  return isOwn ? { sound } : { sound, fragments: held };
 }
 
 interface Fragments {
@@ -125,16 +137,11 @@ interface Fragments {
   bytes: number;
   /** Whether they include a header. The joiner reports its faults. */
   isOwn: boolean;
-  readonly runs: TrackRun[];
+  readonly held: Map<number, Held>;
 }
 
 /** @param found gets them up to the first that is not whole. @throws UnsupportedLayout there */
-async function readFragments(
-  file: FileHandle,
-  size: number,
-  reading: Reading,
-  found: Fragments,
-): Promise<void> {
+async function readFragments(file: FileHandle, size: number, found: Fragments): Promise<void> {
   let boxes = 0;
   let unfinished: TrackRun[] | undefined;
   for await (const box of boxesOf(file, size)) {
@@ -143,14 +150,24 @@ async function readFragments(
     found.isOwn ||= box.type === 'moov';
     if (box.type === 'moof') {
       const whole = await readBox(file, box, MAX_FRAGMENT_BYTES);
-      const moof = whole.subarray(boxHeader(whole).headerBytes);
-      unfinished = await readApart('fragment', moof, moof.length, reading);
+      unfinished = runsOf(whole.subarray(boxHeader(whole).headerBytes));
     } else if (box.type === 'mdat' && unfinished !== undefined) {
-      found.runs.push(...unfinished);
+      for (const run of unfinished) add(run, found.held);
       unfinished = undefined;
     }
     if (unfinished === undefined) found.bytes = box.end;
   }
+}
+
+function add({ track, startTicks, knownTicks, otherSamples }: TrackRun, held: Map<number, Held>): void {
+  const before = held.get(track);
+  if (before === undefined && held.size === DESCRIBED_TRACKS)
+    throw new UnsupportedLayout(`more than ${DESCRIBED_TRACKS} tracks`);
+  held.set(track, {
+    startTicks: before === undefined ? startTicks : before.startTicks,
+    knownTicks: (before?.knownTicks ?? 0) + knownTicks,
+    otherSamples: (before?.otherSamples ?? 0) + otherSamples,
+  });
 }
 
 /** The joiner says what is wrong with it. */
@@ -159,14 +176,12 @@ function failedApart(error: unknown): undefined {
     throw error;
 }
 
-function heldBy(runs: readonly TrackRun[], movie: Movie): Partial<Sound> {
-  const spans = movie.tracks.flatMap((track) => {
-    const { id, timescale, sampleTicks, isAudio } = track;
-    const own = runs.filter((run) => run.track === id);
-    const [first] = own;
-    if (first === undefined) return [];
-    const heldSeconds = own.reduce((sum, run) => sum + lengthTicks(run, sampleTicks), 0) / timescale;
-    return [{ isAudio, heldSeconds, startSeconds: (first.startTicks ?? Number.NaN) / timescale }];
+function heldBy(held: ReadonlyMap<number, Held>, movie: Movie): Partial<Sound> {
+  const spans = movie.tracks.flatMap(({ id, timescale, sampleTicks, isAudio }) => {
+    const own = held.get(id);
+    if (own === undefined) return [];
+    const heldSeconds = lengthTicks(own, sampleTicks) / timescale;
+    return [{ isAudio, heldSeconds, startSeconds: (own.startTicks ?? Number.NaN) / timescale }];
   });
   const [sound] = spans.filter(({ isAudio }) => isAudio).sort((a, b) => b.heldSeconds - a.heldSeconds);
   if (sound === undefined) return {};
