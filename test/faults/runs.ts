@@ -42,7 +42,7 @@ export function percentile(values: readonly number[], part: number): number {
 
 /**
  * Says what a scenario measured: as a line on standard output, and as a line of JSON in the file named by FAULTS_REPORT.
- * @param row names the scenario, as the table in docs/failure.md does
+ * @param row names the scenario, as docs/failure.md does
  */
 export function report(row: string, figures: Readonly<Record<string, unknown>>): void {
   const line = JSON.stringify({ row, run: currentRun, ...figures });
