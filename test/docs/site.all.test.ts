@@ -172,9 +172,9 @@ describe('the site', () => {
 
     it('leaves out the design and its history', () => {
       const design = /decisions|architecture/;
-      for (const query of ['decision', 'architecture', 'BullMQ'])
+      for (const query of ['decision', 'architecture', 'landlock'])
         expect(pagesFor(query).filter((page) => design.test(page ?? ''))).toEqual([]);
-      expect(pagesFor('BullMQ')).not.toEqual([]);
+      expect(pagesFor('landlock')).not.toEqual([]);
     });
   });
 

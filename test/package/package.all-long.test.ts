@@ -9,7 +9,7 @@ import { delimiter, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { currentRun } from 'soundpost-testing/by-run';
 import { fetch } from 'soundpost-testing/http';
-import { descendants, signalIfThere } from 'soundpost-testing/processes';
+import { descendants, isAlive, signalIfThere } from 'soundpost-testing/processes';
 import { type RunningProcess, ServiceHome, startProcess } from 'soundpost-testing/service';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -178,7 +178,7 @@ describe('the package of our own ffmpeg', { tags: 'quick-ffmpeg' }, () => {
     expect(await codecOf(join(folder, 'alone.mp3'))).toBe('mp3');
     const { stdout } = await soundpost('doctor').catch((error: { stdout: string }) => error);
     expect(stdout).toContain(`(${place()}/bin/ffmpeg), with every encoder`);
-    expect(stdout).toMatch(/Sandbox +ffmpeg is confined by landlock/);
+    expect(stdout).toMatch(/Sandbox +ffmpeg runs in a sandbox \(landlock\)/);
   });
 
   it('has the checksums of its programs', async () => {
@@ -220,6 +220,8 @@ describe('`npx soundpost serve`', () => {
     const pids = descendants(served.pid);
     for (const pid of pids) signalIfThere(pid, 'SIGTERM');
     await served.exited;
+    // npx may go first.
+    await until('the service and its Redis have ended', () => !pids.some(isAlive));
   });
 
   it('extracts a video for soundpost-client, and serves its pages', async () => {

@@ -41,7 +41,7 @@ export async function examine(path: string, header: HeaderOf, reading: Reading):
 }
 
 /** What a segment says by itself. */
-interface Examined {
+export interface Examined {
   readonly sound: Sound;
   /** Of fMP4 without a header of its own, which says how long samples are: by track. */
   readonly fragments?: ReadonlyMap<number, Held>;
