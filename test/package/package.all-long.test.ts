@@ -11,6 +11,7 @@ import { currentRun } from 'soundpost-testing/by-run';
 import { fetch } from 'soundpost-testing/http';
 import { descendants, isAlive, signalIfThere } from 'soundpost-testing/processes';
 import { type RunningProcess, ServiceHome, startProcess } from 'soundpost-testing/service';
+import { until } from 'soundpost-testing/until';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { LIMIT_BYTES, MIB, measureUpload, statusOf, ways } from '../api/upload-memory.ts';
