@@ -5,10 +5,10 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 538,
+  files: 539,
   lines: 78_200,
-  linesOfLargestPart: 16_470,
-  exportedTypeNames: 604,
+  linesOfLargestPart: 16_490,
+  exportedTypeNames: 605,
   linesOfLongestFunction: 85,
   longCommentLines: 0,
   packages: 256,
@@ -26,5 +26,5 @@ it('one job runs the files that docs/architecture.md lists, and loads no more th
   const { loaded, ran } = await walkOfJob(projectFolder);
   expect(ran.map(({ file }) => file).sort()).toEqual(walkOfPage().sort());
   expect(ran.length).toBeLessThanOrEqual(133);
-  expect(loaded.length).toBeLessThanOrEqual(319);
+  expect(loaded.length).toBeLessThanOrEqual(320);
 });

@@ -7,3 +7,12 @@ export const IN_PLACE_BYTES = 64 * 1024;
 export class NotInPlace extends Error {
   override readonly name = 'NotInPlace';
 }
+
+/** For whom something is read apart. */
+export interface Reading {
+  readonly signal: AbortSignal;
+  /** Gets the processor time that the other process has used, seconds. */
+  readonly charge?: ((processorSeconds: number) => void) | undefined;
+  /** Whose it is: nobody's waits for another owner's. Default: one for all that say nothing. */
+  readonly owner?: string | undefined;
+}

@@ -11,7 +11,7 @@ import { deadline, untilAborted } from 'soundpost-base/deadline';
 import { MediaFailure } from '../failure.ts';
 import type { ByteSource } from '../sparse/mp4/top-level.ts';
 import { TOOL_ENVIRONMENT } from '../tool-process.ts';
-import { IN_PLACE_BYTES, NotInPlace } from './in-place.ts';
+import { IN_PLACE_BYTES, NotInPlace, type Reading } from './in-place.ts';
 import {
   errorOf,
   type Kind,
@@ -22,14 +22,6 @@ import {
   type Want,
 } from './messages.ts';
 import { tasks } from './tasks.ts';
-
-export interface Reading {
-  readonly signal: AbortSignal;
-  /** Gets the processor time that the other process has used, seconds. */
-  readonly charge?: ((processorSeconds: number) => void) | undefined;
-  /** Whose it is: nobody's waits for another owner's. Default: one for all that say nothing. */
-  readonly owner?: string | undefined;
-}
 
 type Input<Of extends Kind> = Parameters<(typeof tasks)[Of]>[0];
 type Output<Of extends Kind> = Awaited<ReturnType<(typeof tasks)[Of]>>;

@@ -2,7 +2,8 @@
 import { createDecipheriv, type Decipheriv, randomUUID } from 'node:crypto';
 import { open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Reading, readApart } from '../reading/reader.ts';
+import type { Reading } from '../reading/in-place.ts';
+import { readApart } from '../reading/reader.ts';
 import { asAsked, isCutOff, NotAsAsked, orItsFailure } from './not-as-asked.ts';
 import {
   MAX_INIT_BYTES,

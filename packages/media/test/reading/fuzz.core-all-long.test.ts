@@ -21,7 +21,7 @@ import { readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { UnsupportedLayout } from '../../src/sparse/mp4/boxes.ts';
 import { readDescription } from '../../src/streams/description.ts';
 import { readMovie } from '../../src/streams/join/movie.ts';
-import { examine } from '../../src/streams/segments/examine.ts';
+import { examine } from '../../src/streams/segments/examine-apart.ts';
 import { missingEnd } from '../../src/truncation.ts';
 import { inMemory } from '../sparse/byte-source.ts';
 

@@ -1,5 +1,6 @@
 /** fMP4: one header and the fragments of all segments, on one clock. */
-import { type Reading, readApart } from '../../reading/reader.ts';
+import type { Reading } from '../../reading/in-place.ts';
+import { readApart } from '../../reading/reader.ts';
 import { boxHeader, UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
 import { MAX_INIT_BYTES, type Segment, unusable } from '../presentation.ts';
 import { boxesOf, type FileBox, MAX_BOXES, MAX_FRAGMENT_BYTES, readBox } from './boxes.ts';

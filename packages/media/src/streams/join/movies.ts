@@ -2,7 +2,8 @@
  * Headers of fMP4 that are parsed once, as long as somebody holds their bytes: streams alternate
  * two.
  */
-import { type Reading, readApart } from '../../reading/reader.ts';
+import type { Reading } from '../../reading/in-place.ts';
+import { readApart } from '../../reading/reader.ts';
 import type { Movie } from './movie.ts';
 
 const known = new WeakMap<Uint8Array, Promise<Movie>>();

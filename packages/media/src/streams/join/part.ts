@@ -1,6 +1,6 @@
 /** What joins every kind of segment. */
 import type { FileHandle } from 'node:fs/promises';
-import type { Reading } from '../../reading/reader.ts';
+import type { Reading } from '../../reading/in-place.ts';
 import type { SniffSource } from '../../sniff.ts';
 import type { Segment } from '../presentation.ts';
 import type { Sound } from '../segments/sound.ts';

@@ -1,22 +1,15 @@
-/**
- * Looks at a segment that has arrived: what it is, how much of it is whole, and what sound it
- * holds.
- */
-import { type FileHandle, open, stat } from 'node:fs/promises';
-import { MediaFailure } from '../../failure.ts';
-import { type Reading, readApart } from '../../reading/reader.ts';
+/** What the file of a segment says by itself. In the reader process where it is large. */
+import { type FileHandle, open } from 'node:fs/promises';
 import { id3Bytes, sniffContainer } from '../../sniff.ts';
 import { boxHeader, UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
 import { boxesOf, MAX_BOXES, MAX_FRAGMENT_BYTES, readBox } from '../join/boxes.ts';
 import { beginsWithCluster, wholeClusters } from '../join/clusters.ts';
-import { lengthTicks, runsOf, type TrackRun } from '../join/fragment.ts';
-import type { Movie } from '../join/movie.ts';
-import { movieOf } from '../join/movies.ts';
+import { runsOf, type TrackRun } from '../join/fragment.ts';
 import { fileSource, readAt } from '../join/part.ts';
 import { PACKET_BYTES } from '../join/transport-packets.ts';
 import { DESCRIBED_TRACKS, unsupported, unusable } from '../presentation.ts';
 import { FrameReader } from './frames.ts';
-import type { Sound, Span } from './sound.ts';
+import type { Sound } from './sound.ts';
 import { TransportMeter } from './transport-meter.ts';
 
 /** Demuxers of packed audio. */
@@ -24,21 +17,6 @@ export const PACKED = ['aac', 'mp3', 'ac3', 'eac3'];
 
 /** Of a transport stream or packed audio, at a time. */
 const WINDOW_BYTES = 1024 * PACKET_BYTES;
-
-/** The header of segments that need one; it is fetched when the first of them asks. */
-export type HeaderOf = () => Promise<Uint8Array | undefined>;
-
-/**
- * @param path of its file
- * @throws {MediaFailure} when nothing of it can be joined
- */
-export async function examine(path: string, header: HeaderOf, reading: Reading): Promise<Sound> {
-  const { size } = await stat(path);
-  const { sound, fragments } = await readApart('segment', path, size, reading);
-  const init = fragments && (await header());
-  const movie = init && (await movieOf(init, reading).catch(failedApart));
-  return movie && fragments ? { ...sound, ...heldBy(fragments, movie) } : sound;
-}
 
 /** What a segment says by itself. */
 export interface Examined {
@@ -48,9 +26,12 @@ export interface Examined {
 }
 
 /** Of all fragments of a track. */
-type Held = Pick<TrackRun, 'startTicks' | 'knownTicks' | 'otherSamples'>;
+export type Held = Pick<TrackRun, 'startTicks' | 'knownTicks' | 'otherSamples'>;
 
-/** As {@link examine}, of its file alone. */
+/**
+ * @param path of its file
+ * @throws {MediaFailure} when nothing of it can be joined
+ */
 export async function examineFile(path: string): Promise<Examined> {
   await using file = await open(path, 'r');
   const { size } = await file.stat();
@@ -168,26 +149,6 @@ function add({ track, startTicks, knownTicks, otherSamples }: TrackRun, held: Ma
     knownTicks: (before?.knownTicks ?? 0) + knownTicks,
     otherSamples: (before?.otherSamples ?? 0) + otherSamples,
   });
-}
-
-/** The joiner says what is wrong with it. */
-function failedApart(error: unknown): undefined {
-  if (!(error instanceof MediaFailure || error instanceof UnsupportedLayout || error instanceof RangeError))
-    throw error;
-}
-
-function heldBy(held: ReadonlyMap<number, Held>, movie: Movie): Partial<Sound> {
-  const spans = movie.tracks.flatMap(({ id, timescale, sampleTicks, isAudio }) => {
-    const own = held.get(id);
-    if (own === undefined) return [];
-    const heldSeconds = lengthTicks(own, sampleTicks) / timescale;
-    return [{ isAudio, heldSeconds, startSeconds: (own.startTicks ?? Number.NaN) / timescale }];
-  });
-  const [sound] = spans.filter(({ isAudio }) => isAudio).sort((a, b) => b.heldSeconds - a.heldSeconds);
-  if (sound === undefined) return {};
-  const { heldSeconds, startSeconds } = sound;
-  const beside: Span[] = spans.filter(({ isAudio, startSeconds: at }) => !isAudio && !Number.isNaN(at));
-  return { heldSeconds, startSeconds: Number.isNaN(startSeconds) ? undefined : startSeconds, beside };
 }
 
 /** One is usual, but gigabytes could consist of ten-byte ones, each read by itself. */

@@ -3,11 +3,12 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { untilAborted } from 'soundpost-base/deadline';
 import { MediaFailure } from '../../failure.ts';
-import type { Reading } from '../../reading/reader.ts';
+import type { Reading } from '../../reading/in-place.ts';
 import { PieceFetcher, type StreamContext } from '../fetch.ts';
 import { asAsked, isCutOff, NotAsAsked, orItsFailure } from '../not-as-asked.ts';
 import { type Segment, unusable } from '../presentation.ts';
-import { examine, PACKED } from './examine.ts';
+import { PACKED } from './examine.ts';
+import { examine } from './examine-apart.ts';
 import { missingSeconds, type Neighbours, type Sound } from './sound.ts';
 
 /** Half as many as for parts of a file: each segment stays on disk until earlier ones are done. */
