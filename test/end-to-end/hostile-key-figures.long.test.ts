@@ -30,7 +30,8 @@ const MOST_TIMES_SLOWER = 3;
 const LONGEST_STAND_MS = 100;
 const MOST_MIB = 300;
 
-const JOBS = 5;
+/** With the reads beside them, of which there are about five a job. */
+const JOBS = 20;
 const READ_EVERY_MS = 50;
 /** Connections over which status events are posted, each as fast as it is answered. */
 const SENDERS = 8;

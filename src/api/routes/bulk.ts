@@ -22,7 +22,7 @@ export const bulkRoutes: readonly Route[] = [
       operationId: 'changeJobs',
       summary: 'Retry or delete up to 100 jobs',
       description:
-        'Returns one result per job, in your order; one job’s error does not stop the others. All retries count as one submission: on 429 nothing was queued. Each deletion counts as one request.',
+        'Returns one result per job, in your order; one job’s error does not stop the others. Each retry counts as one submission. They are queued together: on 429 none was queued. Each deletion counts as one request.',
       tag: 'Jobs',
       headers: IdempotencyHeaders,
       body: { 'application/json': BulkRequest },

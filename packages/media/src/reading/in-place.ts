@@ -8,7 +8,7 @@ export class NotInPlace extends Error {
   override readonly name = 'NotInPlace';
 }
 
-/** For whom something is read apart. */
+/** Options for work in the reader process. */
 export interface Reading {
   readonly signal: AbortSignal;
   /** Gets the processor time that the other process has used, seconds. */
