@@ -93,18 +93,8 @@ export async function openApiBench(environment: Readonly<Record<string, string>>
 
 /** Processor time of a process so far. */
 export function usedSeconds(pid: number): number {
-  return ticksOf(pid, 11) / TICKS_PER_SECOND;
-}
-
-/** Of those that it started and that have ended, and of theirs. */
-export function childSeconds(pid: number): number {
-  return ticksOf(pid, 13) / TICKS_PER_SECOND;
-}
-
-/** User and system time, by proc_pid_stat(5) without its first two fields. */
-function ticksOf(pid: number, field: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-  return Number(fields[field]) + Number(fields[field + 1]);
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
 export async function load(workerData: Load): Promise<Loaded> {

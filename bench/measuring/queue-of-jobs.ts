@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
 import { promisify } from 'node:util';
 import { descendants } from 'soundpost-testing/processes';
-import { childSeconds, usedSeconds } from './api.ts';
+import { usedSeconds } from './api.ts';
 import { inTurns, median, printRow, type Reach, secondsOf } from './comparison.ts';
 import type { ServiceBench } from './service.ts';
 
@@ -105,33 +105,36 @@ export const copying: Way = {
   raw: ['-c:a', 'copy'],
 };
 
+export const voicing: Way = {
+  name: 'voice 16k',
+  extension: 'ogg',
+  output: { format: 'voice', bitrate: '16k' },
+  raw: ['-ac', '1', '-c:a', 'libopus', '-b:a', '16k', '-application', 'voip'],
+};
+
 /** Prints the row: of a file that was uploaded before, from the first submission to the last completion. */
 export async function measureQueue(queue: QueueOfJobs): Promise<void> {
   const { service, file, length, jobs, runs, warmUp, reach } = queue;
   const { way = encoding, ffmpeg = 'ffmpeg', ffmpegName = 'raw ffmpeg' } = queue;
   const request = { source: await uploaded(service, file), output: way.output };
   const nodeMs: number[] = [];
-  const toolMs = { ours: [] as number[], theirs: [] as number[] };
   const ours = async () => {
     let jobIds: string[] = [];
-    const [before, toolsBefore] = [nodeSeconds(service), toolSeconds(service)];
+    const before = nodeSeconds(service);
     const seconds = await secondsOf(async () => {
       jobIds = await submitted(service, request, jobs);
       await allCompleted(service, jobIds);
     });
     nodeMs.push(((nodeSeconds(service) - before) * 1000) / jobs);
-    toolMs.ours.push(((toolSeconds(service) - toolsBefore) * 1000) / jobs);
     await removeJobs(service, jobIds);
     return (jobs * 60) / seconds;
   };
   const theirs = async () => {
     // In a shell `$0` and `$1` are what follows the command.
     const command = `${ffmpeg} -nostdin -v error -y -i "$0" -vn ${way.raw.join(' ')} "$1/raw-{}.${way.extension}"`;
-    const before = childSeconds(process.pid);
     const seconds = await secondsOf(() =>
       run('sh', ['-c', `seq ${jobs} | xargs -P${cores} -I{} ${command}`, file, service.folder]),
     );
-    toolMs.theirs.push(((childSeconds(process.pid) - before) * 1000) / jobs);
     return (jobs * 60) / seconds;
   };
   printRow({
@@ -146,19 +149,8 @@ export async function measureQueue(queue: QueueOfJobs): Promise<void> {
         value: median(nodeMs),
         unit: 'ms',
       },
-      {
-        what: 'processor time of the tools for a job, over that of `xargs`',
-        value: median(toolMs.ours) - median(toolMs.theirs),
-        unit: 'ms',
-      },
     ],
   });
-}
-
-/** Of the tools that have ended: their processor time goes to whoever started them. */
-function toolSeconds({ processes: { api, worker } }: ServiceBench): number {
-  const pids = [api, worker].flatMap(({ pid }) => [pid, ...descendants(pid)]);
-  return pids.reduce((sum, pid) => sum + childSeconds(pid), 0);
 }
 
 /** Tools that have ended are not counted, and between two queues none runs. */
