@@ -13,13 +13,14 @@ export class LocalBytes implements AsyncDisposable {
   #held: Buffer = Buffer.alloc(0);
   #heldAt = 0;
 
-  private constructor(file: FileHandle, mostBytes: number) {
+  /** @param mostBytes that may be read; default: any number */
+  constructor(file: FileHandle, mostBytes = Number.POSITIVE_INFINITY) {
     this.#file = file;
     this.#leftBytes = mostBytes;
   }
 
-  /** @param mostBytes that may be read; default: any number */
-  static async open(path: string, mostBytes = Number.POSITIVE_INFINITY): Promise<LocalBytes> {
+  /** As the constructor. */
+  static async open(path: string, mostBytes?: number): Promise<LocalBytes> {
     return new LocalBytes(await open(path, 'r'), mostBytes);
   }
 

@@ -3,11 +3,13 @@ import { writeFile } from 'node:fs/promises';
 import { mediaFolder } from 'soundpost-testing/sources';
 import { turnsDuring } from 'soundpost-testing/turns-during';
 import { afterEach, expect, it } from 'vitest';
-import { Reader, readApart, readSourceApart } from '../../src/reading/reader.ts';
+import { Reader, readApart, readFileApart, readSourceApart } from '../../src/reading/reader.ts';
 import { readAudioIndex } from '../../src/sparse/mp4/audio-index.ts';
 import { unpacked } from '../../src/streams/presentation.ts';
+import { examine } from '../../src/streams/segments/examine-apart.ts';
 import { inMemory, sourceOf } from '../sparse/byte-source.ts';
 import { box, FTYP, mdat, plainTables, trak } from '../sparse/mp4-boxes.ts';
+import { fragment, header } from '../streams/fmp4.ts';
 
 const folder = mediaFolder();
 const URL = 'http://cdn.example/stream.m3u8';
@@ -80,6 +82,31 @@ it('up to 64 KiB is read in place, more in the other process, with the same answ
   expect(segments.slice(0, 100)).toEqual(here.segments);
   // What they share is one object there, and one for 500 here.
   expect(new Set(segments.map(({ init }) => init)).size).toBe(20);
+});
+
+it.each(['missingEnd', 'encryptedStreams', 'plainMovie'] as const)(
+  '%s of a file of few boxes is found in place, of 99,999 small ones in the other process',
+  async (kind) => {
+    const free = box('free');
+    for (const [boxes, pieces] of [[3, 0] as const, [99_999, 1] as const]) {
+      const bytes = Buffer.concat([FTYP, ...Array.from({ length: boxes }, () => free)]);
+      const { path } = await onDisk(bytes);
+      await readFileApart(kind, { path, demuxer: 'mov', sizeBytes: bytes.length }, reading);
+      expect(charged).toHaveLength(pieces);
+    }
+  },
+);
+
+it('a segment above 64 KiB is examined in the other process, with the same answer', async () => {
+  const answers = [];
+  for (const [padBytes, pieces] of [[0, 0] as const, [64 * 1024, 1] as const]) {
+    const { path } = await onDisk(Buffer.concat([fragment, box('free', Buffer.alloc(padBytes))]));
+    const { heldSeconds, startSeconds, isWhole } = await examine(path, async () => header(1), reading);
+    expect(charged).toHaveLength(pieces);
+    answers.push({ heldSeconds, startSeconds, isWhole });
+  }
+  expect(answers[1]).toEqual(answers[0]);
+  expect(answers[0]?.heldSeconds).toBeGreaterThan(0);
 });
 
 it('of 70,000 renditions and 8 outputs one piece of work is made, and the first 64 are offered', async () => {

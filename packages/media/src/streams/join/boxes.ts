@@ -1,4 +1,5 @@
 /** The outermost boxes of a segment's file (ISO/IEC 14496-12 section 4.2). */
+import { LocalBytes } from '../../local-bytes.ts';
 import { boxHeader, MAX_HEADER_BYTES, UnsupportedLayout } from '../../sparse/mp4/boxes.ts';
 import { type Part, readAt } from './part.ts';
 
@@ -12,17 +13,12 @@ export interface FileBox {
 export const MAX_FRAGMENT_BYTES = 4 * 1024 * 1024;
 /** Of all segments: six hours in chunks of a fifth of a second, of up to four boxes each. */
 export const MAX_BOXES = 400_000;
-/** Read at a time to find boxes, which may lie close together. */
-const WINDOW_BYTES = 4096;
 
 /** @throws UnsupportedLayout where one goes past the end, or its size cannot be */
 export async function* boxesOf(file: Part['file'], sizeBytes: number): AsyncGenerator<FileBox> {
-  let window: { start: number; bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
+  const bytes = new LocalBytes(file);
   for (let start = 0; start < sizeBytes; ) {
-    if (start + MAX_HEADER_BYTES > window.start + window.bytes.length)
-      window = { start, bytes: await readAt(file, start, WINDOW_BYTES) };
-    const at = start - window.start;
-    const header = boxHeader(window.bytes.subarray(at, at + MAX_HEADER_BYTES));
+    const header = boxHeader(await bytes.at(start, MAX_HEADER_BYTES));
     const end = header.sizeBytes === null ? sizeBytes : start + header.sizeBytes;
     if (end > sizeBytes) throw new UnsupportedLayout(`box ${header.type} goes past the end of its segment`);
     yield { type: header.type, start, end };
