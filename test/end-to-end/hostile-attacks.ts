@@ -186,7 +186,7 @@ export function attacksOf(share: number): Attacks {
     'a file of 99,999 empty boxes': async () => ({
       bodies: bodies({ '/boxes.mp4': Buffer.concat([FTYP, ...times(most(99_999), () => box('free'))]) }),
       submission: job('/boxes.mp4'),
-      ends: { code: 'INVALID_VIDEO', details: /./ },
+      ends: { code: 'INVALID_VIDEO', details: /corrupt or not supported/ },
     }),
     'a manifest of 70,000 sets': async () => ({
       bodies: bodies({ '/manifest.mpd': manifest(most(70_000)) }),
