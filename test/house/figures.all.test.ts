@@ -5,10 +5,10 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 539,
+  files: 540,
   lines: 78_200,
-  linesOfLargestPart: 16_490,
-  exportedTypeNames: 605,
+  linesOfLargestPart: 16_540,
+  exportedTypeNames: 606,
   linesOfLongestFunction: 85,
   longCommentLines: 0,
   packages: 256,
