@@ -12,8 +12,12 @@ const STEP_MS = MS / 10;
 const LATE = new Error('too late');
 const reason = () => LATE;
 
+/** Others in this process set timers too, now and then: a deadline's are told by who sets them. */
+const isOfDeadline = (): boolean => new Error('where').stack?.includes('src/deadline.ts') ?? false;
+const others = { set: globalThis.setTimeout, clear: globalThis.clearTimeout };
+
 let nowMs = 0;
-/** The one timer that is set. */
+/** The one timer that a deadline has set. */
 let timer: { readonly look: () => void; readonly dueMs: number } | undefined;
 
 beforeEach(() => {
@@ -21,11 +25,13 @@ beforeEach(() => {
   timer = undefined;
   vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
   vi.spyOn(globalThis, 'setTimeout').mockImplementation(((look: () => void, ms: number) => {
+    if (!isOfDeadline()) return others.set(look, ms);
     timer = { look, dueMs: nowMs + ms };
     return timer;
   }) as unknown as typeof setTimeout);
   vi.spyOn(globalThis, 'clearTimeout').mockImplementation((cleared) => {
     if ((cleared as unknown) === timer) timer = undefined;
+    else if (!isOfDeadline()) others.clear(cleared);
   });
 });
 afterEach(() => {
