@@ -155,7 +155,8 @@ interface MeasuredLoudness {
 }
 
 const INTEGRATED = /^\s+I:\s+(\S+) LUFS$/gm;
-const PEAK = /^\s+Peak:\s+(\S+) dBFS$/gm;
+// ebur128 ends this line in another call, so a thread of ffmpeg 7 may have added its own text.
+const PEAK = /^\s+Peak:\s+(\S+) dBFS/gm;
 
 /** ebur128 reports −70 LUFS, its absolute gate, if nothing passed it. */
 const GATE_LUFS = -70;

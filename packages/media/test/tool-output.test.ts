@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { graphReader } from '../src/tool-output.ts';
+import { graphReader, loudnessSummary } from '../src/tool-output.ts';
 
 const INPUT =
   '[graph_0_in_0_1 @ 0x55558a2e5600] tb:1/48000 samplefmt:fltp samplerate:48000 chlayout:stereo\n';
@@ -22,4 +22,25 @@ it.each([7, 1000])('a graph whose input is set up again is a new one, in pieces 
 it('other inputs, other graphs and what tags say are none', () => {
   const others = INPUT.replace('in_0_1', 'in_0_2') + INPUT.replace('graph_0', 'graph_1');
   expect(rebuilt(`${INPUT}${others}    title           : ${INPUT}`, 50)).toBe(0);
+});
+
+it('a summary of ebur128 is read where another thread has written into its unfinished lines', () => {
+  // As ffmpeg 7.1 wrote it in 27 of 800 runs on two busy cores.
+  const log = `[Parsed_ebur128_0 @ 0x55] Summary:
+
+  Integrated loudness:
+    I:         -21.8 LUFS
+    Threshold: -32.0 LUFS
+
+  Loudness range:
+    LRA:         0.0 LU
+    Threshold:   0.0 LUFS
+    LRA low:     0.0 LUFS
+    LRA high:    0.0 LUFSAll streams finished
+[Parsed_ebur128_0 @ 0x55] 
+
+  True peak:
+    Peak:      -21.0 dBFSEncoder thread received EOF
+`;
+  expect(loudnessSummary(log)).toEqual({ lufs: -21.8, peakDb: -21 });
 });
