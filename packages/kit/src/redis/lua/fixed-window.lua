@@ -8,6 +8,7 @@ local function take(key, limit, cost, windowMs)
   local reset = redis.call('PTTL', key)
   if reset <= 0 then used, reset = 0, windowMs end
   if used + cost > limit then return false, limit - used, reset end
+  if cost == 0 then return true, limit - used, reset end
   redis.call('SET', key, used + cost, 'PX', reset)
   return true, limit - used - cost, reset
 end
