@@ -30,6 +30,7 @@ import {
   voiceMessageFieldTable,
   waveformFieldTable,
 } from './field-tables.ts';
+import { gatewayReference } from './gateway-reference.ts';
 import { importTable, ownerTable } from './import-tables.ts';
 import { metricTable } from './metric-table.ts';
 import { machineTable, performancePlot, performanceTable } from './performance-page.ts';
@@ -52,6 +53,7 @@ const pages: Readonly<Record<string, Readonly<Record<string, () => string>>>> = 
   'docs/reference/configuration.md': { configuration: configurationTable },
   'docs/gateway.md': { transports: transportTable },
   'docs/inputs.md': { containers: containerTable, codecs: codecTable, 'left-out': leftOutTable },
+  'docs/reference/gateway.md': { gateway: gatewayReference },
   'docs/reference/metrics.md': { metrics: metricTable },
   'docs/performance.md': { performance: performanceTable, machines: machineTable },
   'SECURITY.md': { flaws: flawTable, 'not-built': unbuiltTable },

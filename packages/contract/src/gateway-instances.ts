@@ -28,19 +28,19 @@ export type InstanceSettings = z.infer<typeof InstanceSettings>;
 
 /** The same from a caller: an absent one keeps its value, or its default in a new instance. */
 export const SetSettingsRequest = z.object({
-  rejectCall: Flag.nullish().meta({ description: 'Reject calls automatically' }),
+  rejectCall: Flag.nullish().meta({ description: 'Rejects calls' }),
   msgCall: z
     .string()
     .max(4096)
     .nullish()
-    .meta({ description: 'Sent when a call was rejected automatically' }),
-  groupsIgnore: Flag.nullish().meta({ description: 'Ignore messages of groups' }),
-  alwaysOnline: Flag.nullish().meta({ description: 'Always show online' }),
-  readMessages: Flag.nullish().meta({ description: 'Send read receipts for what arrives' }),
+    .meta({ description: 'This text is sent to the caller of a rejected call' }),
+  groupsIgnore: Flag.nullish().meta({ description: 'Drops group messages: they are neither stored nor announced' }),
+  alwaysOnline: Flag.nullish().meta({ description: 'Shows the account as online' }),
+  readMessages: Flag.nullish().meta({ description: 'Marks incoming messages as read at once' }),
   readStatus: Flag.nullish().meta({
-    description: 'See when own messages were read and played; default true',
+    description: 'Lets your messages reach the status READ and PLAYED. Default true.',
   }),
-  syncFullHistory: Flag.nullish().meta({ description: 'Fetch the whole history from the network' }),
+  syncFullHistory: Flag.nullish().meta({ description: 'Fetches the history after connecting, after joining a group, and when you turn it on' }),
 });
 export type SetSettingsRequest = z.infer<typeof SetSettingsRequest>;
 
@@ -194,12 +194,12 @@ export const CreateInstanceRequest = SetSettingsRequest.extend({
     .string()
     .regex(/^([\x21-\x7e]{16,128})?$/, 'must be 16 to 128 visible characters')
     .nullish()
-    .meta({ description: 'Empty or left out: one is made' }),
+    .meta({ description: 'Your own token. Generated if empty or omitted.' }),
   connection: z
     // The last takes any object, so that faults are named by the form of the instance's network.
     .union([XmppConnection, TelegramConnection, WhatsAppCloudConnection, z.looseObject({})])
     .nullish()
-    .meta({ description: 'Account on the network: what xmpp, telegram and whatsapp-cloud need' }),
+    .meta({ description: 'The account’s credentials, for xmpp, telegram and whatsapp-cloud' }),
 }).transform(({ integration, connection, ...request }, context) => {
   const transport = request.transport ?? (integration ? 'whatsapp' : 'loopback');
   if (request.transport === undefined && integration && integration !== WHATSAPP_INTEGRATION) {
@@ -282,15 +282,15 @@ export type ConnectionStateAnswer = z.infer<typeof ConnectionStateAnswer>;
 /** GET /instance/connect. */
 export const ConnectQuery = z.object({
   number: Recipient.nullish().meta({
-    description: 'Number of the phone, to get a code that can be typed on it (whatsapp)',
+    description: 'Number of the phone, to get a code to type on it (whatsapp)',
   }),
 });
 
 /** GET /instance/connect while there is something to pair; otherwise it answers the state. */
 export const PairingAnswer = z.object({
-  pairingCode: z.string().nullable().meta({ description: 'To be typed on the phone' }),
-  code: z.string().meta({ description: 'What the picture holds' }),
-  base64: z.string().meta({ description: 'The picture, as data:image/png;base64,…' }),
+  pairingCode: z.string().nullable().meta({ description: 'Type it on the phone' }),
+  code: z.string().meta({ description: 'Content of the QR code' }),
+  base64: z.string().meta({ description: 'The QR code as an image: data:image/png;base64,…' }),
   count: z.int().min(1),
 });
 

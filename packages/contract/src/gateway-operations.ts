@@ -9,19 +9,19 @@ import { MessageKey, MessageStatus } from './job.ts';
 const MAX_INVITED = 256;
 
 export const UpdateMessageRequest = z.object({
-  number: Recipient.meta({ description: 'Number of the chat, or JID', [DOCUMENTED_TYPE]: undefined }),
+  number: Recipient.meta({ description: 'Number or JID of the chat', [DOCUMENTED_TYPE]: undefined }),
   text: z
     .string()
     .min(1, 'must not be empty')
     .max(MAX_TEXT_LENGTH)
-    .meta({ description: 'New text; a voice message gets it as its caption' }),
+    .meta({ description: 'New text, or the caption of a voice message' }),
   key: z
     .object({
       remoteJid: z.string().max(128).nullish(),
       fromMe: z.boolean().nullish(),
       id: z.string().min(1, 'must not be empty').max(128),
     })
-    .meta({ description: 'Key of the message, as the send operation answered it' }),
+    .meta({ description: 'Key of the message, from the response that sent it' }),
 });
 
 export const SendInviteRequest = z.object({
@@ -29,7 +29,7 @@ export const SendInviteRequest = z.object({
     description: 'JID of the group',
     example: '120363000000000001@groups.loopback',
   }),
-  description: z.string().max(4096).nullish().meta({ description: 'Text before the address' }),
+  description: z.string().max(4096).nullish().meta({ description: 'Text in front of the link' }),
   numbers: z.array(Recipient).min(1, 'must name somebody').max(MAX_INVITED),
 });
 
@@ -46,7 +46,7 @@ const presenceFields = {
   delay: Delay.nullish().meta({
     description: `How long it is shown before \`paused\` follows, ms; default ${DEFAULT_PRESENCE_MS}`,
   }),
-  presence: Presence.nullish().meta({ description: 'Default: composing' }),
+  presence: Presence.nullish().meta({ description: 'Default `composing`' }),
 };
 
 /** The fields are at the top level or inside `options`; the top level wins. */
@@ -87,11 +87,11 @@ const FindRequest = z.object({
   where: z
     .object({
       id: z.string().max(128).nullish().meta({ description: 'JID or number' }),
-      remoteJid: z.string().max(128).nullish().meta({ description: 'The same under its other name' }),
+      remoteJid: z.string().max(128).nullish().meta({ description: 'The same as `id`' }),
     })
     .nullish(),
-  page: Page.nullish().meta({ description: 'Counted from 1' }),
-  offset: Page.nullish().meta({ description: 'Size of a page; default 50 where a page is named' }),
+  page: Page.nullish().meta({ description: 'Number of the page, from 1' }),
+  offset: Page.nullish().meta({ description: 'Size of a page; default 50 if you send `page`' }),
 });
 export const FindContactsRequest = FindRequest;
 export const FindChatsRequest = FindRequest;

@@ -41,17 +41,17 @@ export function eventsWanted(
 export const MAX_EVENT_MEDIA_BYTES = 16 * 1024 * 1024;
 
 const Webhook = z.object({
-  enabled: z.boolean().nullish().meta({ description: 'Default true' }),
+  enabled: z.boolean().nullish().meta({ description: 'Whether events are sent; default true' }),
   url: z.string().min(1, 'must not be empty').max(2048).meta({
     description: 'https URL of a public address',
     example: 'https://example.com/hooks/messages',
   }),
-  headers: Headers.nullish().meta({ description: 'Sent along with every event' }),
+  headers: Headers.nullish().meta({ description: 'Sent with every event' }),
   byEvents: Flag.nullish().meta({
-    description: 'Appends the name of the event to the path of the address: /messages-upsert',
+    description: 'Appends the event’s name to the path of the URL: /messages-upsert',
   }),
   base64: Flag.nullish().meta({
-    description: `Puts the media of a message, up to ${MAX_EVENT_MEDIA_BYTES / 1024 / 1024} MiB, into data.message.base64`,
+    description: `Adds decrypted media of up to ${MAX_EVENT_MEDIA_BYTES / 1024 / 1024} MiB as data.message.base64, unless they have expired. At most four such events are sent at a time.`,
   }),
   webhookByEvents: Flag.nullish().meta({ description: 'The same as byEvents' }),
   webhookBase64: Flag.nullish().meta({ description: 'The same as base64' }),
@@ -66,7 +66,7 @@ const Webhook = z.object({
     )
     .meta({
       description:
-        'Either spelling, messages.upsert or MESSAGES_UPSERT; absent or empty: all but presence.update, send.message and qrcode.updated, or all with GATEWAY_ANSWERS=public. Names that this gateway does not know are left out.',
+        'Written as messages.upsert or MESSAGES_UPSERT. By default all but presence.update, send.message and qrcode.updated; with GATEWAY_ANSWERS=public, all. Unknown names are dropped.',
     }),
 });
 
@@ -113,7 +113,7 @@ export const MakeInstanceRequest = CreateInstanceRequest.and(
     // Public clients send an empty address where there is no webhook.
     webhook: z.union([Webhook, z.object({ url: z.literal('') }).transform(() => undefined)]).nullish(),
     qrcode: Flag.nullish().meta({
-      description: 'Connect it now, and answer what to pair it with, where its network pairs',
+      description: 'Also connects the instance and returns the pairing code, if its network pairs',
     }),
     // Public clients send an empty one.
     number: z
@@ -121,7 +121,7 @@ export const MakeInstanceRequest = CreateInstanceRequest.and(
       .nullish()
       .meta({
         [DOCUMENTED_TYPE]: 'string',
-        description: 'With qrcode: number of the phone, to get a code that can be typed on it',
+        description: 'With `qrcode`: number of the phone, to get a code to type on it',
       }),
   }),
 );

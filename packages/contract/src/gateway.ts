@@ -88,7 +88,7 @@ export const Recipient = z
   .pipe(z.string().trim().min(1, 'must not be empty').max(128))
   .meta({
     [DOCUMENTED_TYPE]: 'string',
-    description: 'Number with country code, or JID; an integer is taken as well',
+    description: 'Number with country code, or JID. Spaces, `+ ( ) - .` and direction marks are ignored. Also accepts an integer.',
     example: '12025550101',
   });
 
@@ -116,7 +116,7 @@ const Quoted = z.object({
         .string()
         .max(128)
         .nullish()
-        .meta({ description: 'Id of the quoted message; an unknown id is ignored' }),
+        .meta({ description: 'Id of the message to reply to; an unknown id is ignored' }),
     })
     .nullish(),
   message: z
@@ -137,19 +137,19 @@ const Mentioned = z
         .slice(0, MOST_MENTIONED),
     ),
   ])
-  .meta({ [DOCUMENTED_TYPE]: 'array', description: 'Numbers or JIDs of the people to mention' });
+  .meta({ [DOCUMENTED_TYPE]: 'array', description: 'Numbers or JIDs of the people to mention: a list, or text with commas' });
 
 /** What a voice message and a text have in common. */
 export const SendFields = z.object({
   number: Recipient,
   delay: Delay.nullish().meta({
-    description: `How long a presence is shown before the message is sent, ms; more than ${MAX_DELAY_MS} counts as that`,
+    description: `How long the chat shows a presence before the message is sent, ms; at most ${MAX_DELAY_MS}`,
   }),
   quoted: Quoted.nullish(),
   mentioned: Mentioned.nullish(),
-  mentionsEveryOne: Flag.nullish().meta({ description: 'Mention everybody in the group' }),
+  mentionsEveryOne: Flag.nullish().meta({ description: 'Mentions everybody in the group' }),
   linkPreview: Flag.nullish().meta({
-    description: 'Taken, and of no effect: no preview is made of any link',
+    description: 'Accepted without effect: links get no preview',
   }),
 });
 export type SendFields = z.infer<typeof SendFields>;
@@ -166,7 +166,7 @@ export const SendTextRequest = SendFields.extend({
 export const SendAudioFields = SendFields.extend({
   encoding: Flag.nullish().meta({
     description:
-      'false: any Ogg Opus file with one channel is sent unchanged, even if phones cannot play it; default true',
+      '`false` sends any Ogg Opus file with one channel unchanged, even if phones cannot play it. Default true.',
   }),
 });
 export type SendAudioFields = z.infer<typeof SendAudioFields>;
@@ -174,7 +174,7 @@ export type SendAudioFields = z.infer<typeof SendAudioFields>;
 /** The body of the audio send operation as JSON. */
 export const SendAudioRequest = SendAudioFields.extend({
   audio: z.string('must be an http(s) URL, base64 or a data URI').min(1, 'must not be empty').meta({
-    description: 'http(s) URL of a public address, base64 or a base64 data URI; the body may have 24 MiB',
+    description: 'http(s) URL of a public address, base64, or a base64 data URI. The body has at most 24 MiB.',
     example: 'https://example.com/greeting.mp3',
   }),
 });
@@ -192,15 +192,15 @@ export const ConvertFields = z.object({
   base64: z
     .string()
     .optional()
-    .meta({ description: 'The sound in base64, or as a data URI; 24 MiB of text at most' }),
+    .meta({ description: 'The audio in base64, or as a data URI: at most 24 MiB of text' }),
   format: ConvertedFormat.default('ogg').meta({
-    description: 'ogg: a voice note as phones record it; mp3; mp4: AAC in ADTS. Default ogg',
+    description: '`ogg` is a voice note as phones record it, `mp4` is AAC in ADTS',
   }),
   transcribe: Flag.optional().meta({
-    description: 'true: also transcribe the audio, which needs TRANSCRIBER_URL',
+    description: '`true` also transcribes the audio, which needs TRANSCRIBER_URL. TRANSCRIPT_MINUTES_PER_DAY does not count it.',
   }),
   language: SpokenLanguage.optional().meta({
-    description: 'Language of the speech; default: the transcriber detects it',
+    description: 'Language of the speech. By default, the transcriber detects it.',
   }),
 });
 export type ConvertFields = z.infer<typeof ConvertFields>;

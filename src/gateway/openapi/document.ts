@@ -35,23 +35,23 @@ import type { Route } from '../route.ts';
 import { examplesOf } from './examples.ts';
 import { publicOperations } from './public-operations.ts';
 
-const DESCRIPTION = `The gateway sends voice messages to chats and does what belongs to it: contacts, groups, presence, settings.
+const DESCRIPTION = `The gateway sends voice messages to chats and manages contacts, groups, presence and settings.
 
-An instance is one account on one network: the gateway's own loopback network, XMPP, or WhatsApp. What a network cannot do answers 501 \`unsupported\`, never a pretended success.
+An instance is one account on one network: the gateway's own loopback network, XMPP, Telegram or WhatsApp. If a network cannot do something, you get 501 \`unsupported\`.
 
-A message goes the way PENDING, SERVER_ACK, DELIVERY_ACK, READ, PLAYED, and only forward; ERROR is an end. Numbers are written with their country code, with or without punctuation, or as a JID. Fields that the gateway does not know are ignored.
+The status of a message only moves forward: PENDING, SERVER_ACK, DELIVERY_ACK, READ, PLAYED; or it ends with ERROR. Write numbers with their country code, or as a JID. Unknown fields are ignored.
 
-Every error has one shape: \`status\`, \`error\`, \`code\`, \`requestId\`, and \`response.message\` with a sentence for each fault.
+Every error has one shape: \`status\`, \`error\`, \`code\`, \`requestId\`, and \`response.message\` with one sentence for each problem.
 
 ${errorTable(gatewayErrorCatalogue)}`;
 
 const TAGS = [
-  { name: 'Messages', description: 'Sending.' },
-  { name: 'Chats', description: 'Contacts, chats, presence, and what becomes of messages.' },
+  { name: 'Messages', description: 'Send and convert audio, and send texts.' },
+  { name: 'Chats', description: 'Contacts, chats, presence and edits.' },
   { name: 'Groups', description: 'Members and invitations.' },
-  { name: 'Settings', description: 'How an instance behaves, and what others may see of it.' },
-  { name: 'Instances', description: 'Accounts: made, connected, listed, deleted.' },
-  { name: 'Webhooks', description: 'Being told what happens.' },
+  { name: 'Settings', description: 'Settings of an instance, and privacy settings of its account.' },
+  { name: 'Instances', description: 'Create, connect, list and delete accounts.' },
+  { name: 'Webhooks', description: 'Receive the events of an instance.' },
   { name: 'Service', description: 'The gateway itself.' },
 ];
 
@@ -114,11 +114,11 @@ const headers: ServerDocs<GatewayErrorCode>['headers'] = {
 
 const summaries: Readonly<Record<(typeof gatewayEventNames)[number], string>> = {
   'messages.upsert': 'A message was sent or has arrived',
-  'messages.update': 'A message came further, or its text was changed',
+  'messages.update': 'The status or the text of a message changed',
   'connection.update': 'The instance connected or lost its connection',
   call: 'Somebody calls, or a call has ended',
-  'group-participants.update': 'Somebody entered or left a group, or changed rank in it',
-  'presence.update': 'Somebody writes, records, comes or goes',
+  'group-participants.update': 'Somebody joined or left a group, or changed rank in it',
+  'presence.update': 'Somebody is typing, recording, online or offline',
   'send.message': 'The gateway sent a message',
   'qrcode.updated': 'There is a new pairing code for the instance, or the last one has expired',
 };
@@ -133,7 +133,7 @@ const events = mapped(
     summary: summaries[name],
     description: EVENT_DESCRIPTION,
     schema: eventSchemas[name],
-    answers: { '204': { description: 'Taken; any other 2xx says the same' } },
+    answers: { '204': { description: 'Received; any other 2xx means the same' } },
   }),
 );
 
@@ -183,7 +183,7 @@ export function openApiDocument(
         in: 'header',
         name: 'apikey',
         description:
-          'The gateway’s own key, which opens every instance and their management, or the token of the instance',
+          'The gateway’s key, which gives full access, or an instance’s token, which gives access to that instance',
       },
     },
     override: ({ jsonSchema }) => {

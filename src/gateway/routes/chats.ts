@@ -44,7 +44,7 @@ function findRoutes({ sessions, log }: GatewayServices): Route[] {
       access: 'instance',
       docs: {
         operationId: 'findContacts',
-        summary: 'List the contacts and groups of the instance, or one of them',
+        summary: 'List contacts and groups',
         tag: 'Chats',
         answer: { status: 200, description: 'Those found, maybe none', body: z.array(ContactRecord) },
         errors: ['network_refused', 'not_connected'],
@@ -70,8 +70,8 @@ function findRoutes({ sessions, log }: GatewayServices): Route[] {
       access: 'instance',
       docs: {
         operationId: 'findChats',
-        summary: 'List the chats of the instance',
-        description: 'Those with messages first, the newest at the top.',
+        summary: 'List chats',
+        description: 'Chats with messages come first, the latest at the top.',
         tag: 'Chats',
         answer: { status: 200, description: 'Those found, maybe none', body: z.array(ChatRecord) },
         errors: ['network_refused', 'not_connected'],
@@ -139,7 +139,7 @@ function blockStatusRoutes({ sessions, answersAsPublic }: GatewayServices): Rout
       docs: {
         operationId,
         summary: 'Block or unblock a contact',
-        description: 'Messages from a blocked contact bounce, and so do messages to it.',
+        description: 'While a contact is blocked, messages in both directions end with ERROR.',
         tag: 'Chats',
         answer: {
           status: 201,
@@ -179,9 +179,9 @@ function sendPresence({ sessions, answersAsPublic, closing, logger }: GatewaySer
     access: 'instance',
     docs: {
       operationId: 'sendPresence',
-      summary: 'Show somebody that a message is being written or recorded',
+      summary: 'Show a contact that you are typing or recording',
       description:
-        'Answers at once; `paused` follows after `delay`. The fields may stand at the top level or inside `options`.',
+        'You get the response at once; `paused` follows after `delay`. The fields may be at the top level or in `options`.',
       tag: 'Chats',
       answer: {
         status: 201,
@@ -210,9 +210,9 @@ function updateMessage({ sessions, log, answersAsPublic }: GatewayServices): Rou
     access: 'instance',
     docs: {
       operationId: 'updateMessage',
-      summary: 'Change the text of an own message',
+      summary: 'Edit your own message',
       description:
-        'A text message changes its text; a voice message gets or changes a caption, the sound stays. Networks on which that would replace the whole voice message answer `not_editable`.',
+        'Changes a text, or the caption of a voice message. If the network would replace the whole voice message, you get `not_editable`.',
       tag: 'Chats',
       answer: {
         status: 200,

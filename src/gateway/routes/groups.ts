@@ -32,7 +32,7 @@ export function groupRoutes(services: GatewayServices): Route[] {
       access: 'instance',
       docs: {
         operationId: 'fetchParticipants',
-        summary: 'Fetch all members of a group',
+        summary: 'List the members of a group',
         tag: 'Groups',
         answer: { status: 200, description: 'Everybody in the group', body: ParticipantsAnswer },
         errors: groupErrors,
@@ -59,7 +59,7 @@ function inviteCodes({ sessions }: GatewayServices): Route[] {
       access: 'instance',
       docs: {
         operationId: 'fetchInviteCode',
-        summary: 'Fetch the invite code of a group',
+        summary: 'Read the invite code of a group',
         tag: 'Groups',
         answer: { status: 200, description: 'The code that is good now', body: InviteCodeAnswer },
         errors: groupErrors,
@@ -77,7 +77,7 @@ function inviteCodes({ sessions }: GatewayServices): Route[] {
       access: 'instance',
       docs: {
         operationId: 'revokeInviteCode',
-        summary: 'Make the invite code of a group useless and get a new one',
+        summary: 'Replace the invite code of a group',
         tag: 'Groups',
         answer: { status: 201, description: 'The new code', body: RevokeInviteAnswer },
         errors: groupErrors,
@@ -99,7 +99,7 @@ function inviteCodes({ sessions }: GatewayServices): Route[] {
       changes: true,
       docs: {
         operationId: 'acceptInviteCode',
-        summary: 'Enter the group of an invite code',
+        summary: 'Join a group by its invite code',
         tag: 'Groups',
         answer: { status: 200, description: 'The instance is in the group', body: AcceptInviteAnswer },
         errors: groupErrors,
@@ -122,7 +122,7 @@ function sendInvite({ sessions, texts }: GatewayServices): Route {
     docs: {
       operationId: 'sendInvite',
       summary: 'Send the invite link of a group to numbers',
-      description: 'Nobody is invited when one of the numbers is unknown.',
+      description: 'If one of the numbers is unknown, nobody is invited.',
       tag: 'Groups',
       answer: { status: 200, description: 'Everybody was sent the link', body: SendInviteAnswer },
       errors: ['unknown_recipient', 'rate_limited', ...groupErrors],

@@ -39,7 +39,7 @@ function management(services: GatewayServices): Route[] {
       access: managing,
       docs: {
         operationId: 'fetchInstances',
-        summary: 'List the instances, or one of them',
+        summary: 'List instances, without their tokens',
         tag: 'Instances',
         answer: {
           status: 200,
@@ -72,7 +72,7 @@ function management(services: GatewayServices): Route[] {
       access: managing,
       docs: {
         operationId: 'deleteInstance',
-        summary: 'Delete an instance with everything that belongs to it',
+        summary: 'Delete an instance and its messages',
         tag: 'Instances',
         answer: { status: 200, description: 'It is gone', body: InstanceGoneAnswer },
         errors: [],
@@ -99,9 +99,9 @@ function createInstance(services: GatewayServices): Route {
     access: 'gateway',
     docs: {
       operationId: 'createInstance',
-      summary: 'Make an instance',
+      summary: 'Create an instance',
       description:
-        'Instances on loopback, xmpp, telegram and whatsapp-cloud connect at once, on whatsapp when told to, or with `qrcode`. The token is answered this once. What this gateway does not do and would be asked for (`proxyHost`, `chatwootUrl`, `rabbitmq` …) is refused by its name.',
+        'Only this response shows the token. On whatsapp, the instance connects when you tell it to, or with `qrcode`; on other networks it connects at once. Unknown fields are ignored. Unsupported fields of the public server are rejected with 400, unless they are off or empty: `proxy…`, `chatwoot…` and other integrations, `websocket`, `rabbitmq`, `sqs`, `nats`, `kafka`, `pusher`, `wavoipToken` and `businessId`.',
       tag: 'Instances',
       answer: {
         status: 201,
@@ -165,9 +165,9 @@ function connection({ sessions }: GatewayServices): Route[] {
       changes: true,
       docs: {
         operationId: 'connectInstance',
-        summary: 'Connect the instance to its network',
+        summary: 'Connect an instance to its network',
         description:
-          'An instance that has to be paired with a phone answers the code and its picture until it is; any other answers its state.',
+          'Until a phone is paired with the instance, the response has the pairing code and its QR code. Otherwise it has the state.',
         tag: 'Instances',
         answer: {
           status: 200,
@@ -188,7 +188,7 @@ function connection({ sessions }: GatewayServices): Route[] {
       access: 'instance',
       docs: {
         operationId: 'fetchConnectionState',
-        summary: 'Ask whether the instance is connected',
+        summary: 'Read the state of an instance',
         tag: 'Instances',
         answer: { status: 200, description: 'Its state', body: ConnectionStateAnswer },
         errors: [],
@@ -201,8 +201,8 @@ function connection({ sessions }: GatewayServices): Route[] {
       access: 'instance',
       docs: {
         operationId: 'restartInstance',
-        summary: 'Reconnect the instance',
-        description: 'An open instance stays open; any other connects. It keeps its pairing.',
+        summary: 'Reconnect an instance',
+        description: 'An open instance stays open. The instance keeps its pairing.',
         tag: 'Instances',
         answer: { status: 200, description: 'Its state', body: ConnectionStateAnswer },
         errors: ['network_refused', 'unsupported'],
@@ -217,8 +217,8 @@ function connection({ sessions }: GatewayServices): Route[] {
       access: 'instance',
       docs: {
         operationId: 'logoutInstance',
-        summary: 'Take the instance off its network',
-        description: 'It keeps its name, token and settings, and stays off until you connect it.',
+        summary: 'Disconnect an instance',
+        description: 'It keeps its name, token and settings. It stays disconnected until you connect it, also after restarts.',
         tag: 'Instances',
         answer: { status: 200, description: 'It is off', body: InstanceGoneAnswer },
         errors: [],

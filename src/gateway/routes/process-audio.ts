@@ -21,7 +21,7 @@ import { type AudioInput, parseBase64, parseUrl } from '../voice-notes.ts';
 const MAX_BASE64_BYTES = 24 * 1024 * 1024;
 
 const ConvertForm = ConvertFields.extend({
-  file: z.string().optional().meta({ description: 'The sound, 100 MiB at most', format: 'binary' }),
+  file: z.string().optional().meta({ description: 'The audio, at most 100 MiB', format: 'binary' }),
 });
 
 export function processAudio(services: GatewayServices): Route {
@@ -33,7 +33,7 @@ export function processAudio(services: GatewayServices): Route {
       operationId: 'processAudio',
       summary: 'Convert audio',
       description:
-        'What the public server asks the address in its API_AUDIO_CONVERTER for. The sound is one of `file`, `url` and `base64`; anything that holds sound is taken. A form without a file may also be application/x-www-form-urlencoded.',
+        'Send exactly one of `file`, `url` and `base64`, in any format with audio. Without a file, the form may be application/x-www-form-urlencoded. If you disconnect, the conversion stops. The public server calls this at the address in its API_AUDIO_CONVERTER.',
       tag: 'Messages',
       answer: { status: 200, description: 'The converted file', body: ConvertAnswer },
       errors: ['not_audio', 'audio_unreachable', 'network_refused', 'unsupported'],

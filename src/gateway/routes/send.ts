@@ -46,7 +46,7 @@ const LONGEST_IDEMPOTENCY_KEY = 255;
 
 /** The same fields, with the audio as a file. */
 const SendAudioForm = SendAudioFields.extend({
-  file: z.string().meta({ description: 'The sound, 100 MiB at most', format: 'binary' }),
+  file: z.string().meta({ description: 'The audio, at most 100 MiB', format: 'binary' }),
 });
 
 const SEND_ERRORS = [
@@ -70,7 +70,7 @@ export function sendAudioRoutes(services: GatewayServices): Route[] {
       operationId: `send${brand}Audio`,
       summary: 'Send an audio message',
       description:
-        'Any file with audio becomes a voice note in the form that phones make. A file in this form is sent unchanged. Answers when the network has accepted the message.',
+        'Any file with audio becomes a voice note as phones record it. A file in that form is sent unchanged, and other Opus packets are repacked without loss. You get the response when the network has accepted the message.',
       tag: 'Messages',
       answer: { status: 200, description: 'The pending message', body: SentMessage },
       errors: ['not_audio', 'audio_unreachable', ...SEND_ERRORS],
@@ -124,7 +124,7 @@ export function sendTextRoutes(services: GatewayServices): Route[] {
       docs: {
         operationId: 'sendText',
         summary: 'Send a text',
-        description: 'Answers when the network took the message.',
+        description: 'You get the response when the network has accepted the message.',
         tag: 'Messages',
         answer: { status: 201, description: 'The pending message', body: SentText },
         errors: SEND_ERRORS,

@@ -24,8 +24,8 @@ export function settingsRoutes({ instances, sessions }: GatewayServices): Route[
       access: 'instance',
       docs: {
         operationId: 'setSettings',
-        summary: 'Set how the instance behaves',
-        description: 'A setting that is left out keeps its value; the answer always carries the six.',
+        summary: 'Change the settings of an instance',
+        description: 'An omitted setting keeps its value. The response has all settings but `msgCall`.',
         tag: 'Settings',
         answer: { status: 201, description: 'The settings as they are now', body: SetSettingsAnswer },
         errors: [],
@@ -45,7 +45,7 @@ export function settingsRoutes({ instances, sessions }: GatewayServices): Route[
       access: 'instance',
       docs: {
         operationId: 'findSettings',
-        summary: 'Ask how the instance behaves',
+        summary: 'Read the settings of an instance',
         tag: 'Settings',
         answer: { status: 200, description: 'All seven settings', body: InstanceSettings },
         errors: [],
@@ -58,7 +58,7 @@ export function settingsRoutes({ instances, sessions }: GatewayServices): Route[
       access: 'instance',
       docs: {
         operationId: 'fetchPrivacySettings',
-        summary: 'Fetch who may see and do what with the account',
+        summary: 'Read the privacy settings of the account',
         tag: 'Settings',
         answer: { status: 200, description: 'As the network has it now', body: PrivacySettings },
         errors: ['unsupported', 'network_refused', 'not_connected'],

@@ -25,9 +25,9 @@ export function webhookRoutes({ webhooks, deliveries, outbound, answersAsPublic 
       access: 'instance',
       docs: {
         operationId: 'setWebhook',
-        summary: 'Say where the events of the instance go',
+        summary: 'Set the webhook of an instance',
         description:
-          'Every event is signed by Standard Webhooks 1.0.0 with the secret that is answered, and told again until the receiver takes it, for a day.',
+          'Events are signed by Standard Webhooks 1.0.0 with the secret in the response, which stays the same when you set the webhook again. An event that fails is retried for a day, with the same webhook-id.',
         tag: 'Webhooks',
         answer: { status: 201, description: 'The webhook as it is now', body: WebhookAnswer },
         errors: [],
@@ -45,7 +45,7 @@ export function webhookRoutes({ webhooks, deliveries, outbound, answersAsPublic 
       access: 'instance',
       docs: {
         operationId: 'findWebhook',
-        summary: 'Ask where the events of the instance go',
+        summary: 'Read the webhook of an instance',
         tag: 'Webhooks',
         answer: { status: 200, description: 'The webhook, or null', body: WebhookAnswer.nullable() },
         errors: [],
@@ -74,9 +74,9 @@ export function webhookRoutes({ webhooks, deliveries, outbound, answersAsPublic 
       access: 'instance',
       docs: {
         operationId: 'replayWebhookDelivery',
-        summary: 'Send an event again, at once and under the same webhook-id',
+        summary: 'Send an event again at once, with the same webhook-id',
         description:
-          'A delivery that has succeeded or failed gets the whole schedule again, counted from now; a pending delivery is attempted at once.',
+          'A delivered or failed event starts its schedule again; a pending event continues.',
         tag: 'Webhooks',
         answer: { status: 200, description: 'It is being sent', body: InstanceDeliveries },
         errors: ['delivery_not_found'],
