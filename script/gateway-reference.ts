@@ -59,7 +59,9 @@ function fieldsOf({ parameters = [], requestBody }: Operation): string[] {
   }
   const bodies = Object.values(requestBody?.content ?? {});
   for (const { schema } of bodies) {
-    for (const row of fieldRows(schema, (name) => bodies.every((body) => body.schema.required?.includes(name))))
+    for (const row of fieldRows(schema, (name) =>
+      bodies.every((body) => body.schema.required?.includes(name)),
+    ))
       rows.set(row[0] ?? '', row);
   }
   return rows.size === 0 ? [] : [markdownTable(['Field', 'Value', '', 'What it is'], [...rows.values()])];
@@ -76,7 +78,7 @@ function fieldRows(
     const objects = choices.filter(({ properties: inner }) => inner !== undefined);
     const row = [
       code(parent + name),
-      valueOf(schema),
+      typeOf(schema),
       isRequired(name) ? 'required' : '',
       schema.description ?? schema.items?.description ?? '',
     ];
@@ -85,7 +87,7 @@ function fieldRows(
   });
 }
 
-function valueOf(schema: Schema): string {
+function typeOf(schema: Schema): string {
   const words = schema.enum?.filter((word) => word !== null);
   if (words !== undefined) return words.map((word) => code(String(word))).join(', ');
   const { type = schema.anyOf?.map((choice) => choice.type).find((each) => each !== undefined) ?? 'any' } =

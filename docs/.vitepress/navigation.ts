@@ -65,6 +65,7 @@ const sections: readonly Section[] = [
       'docs/reference/command-line.md',
       'docs/api.md',
       'docs/reference/api.md',
+      'docs/reference/gateway.md',
       'packages/client/README.md',
       'packages/media/README.md',
       'packages/mcp/README.md',

@@ -34,13 +34,17 @@ export const SetSettingsRequest = z.object({
     .max(4096)
     .nullish()
     .meta({ description: 'This text is sent to the caller of a rejected call' }),
-  groupsIgnore: Flag.nullish().meta({ description: 'Drops group messages: they are neither stored nor announced' }),
+  groupsIgnore: Flag.nullish().meta({
+    description: 'Drops group messages: they are neither stored nor announced',
+  }),
   alwaysOnline: Flag.nullish().meta({ description: 'Shows the account as online' }),
   readMessages: Flag.nullish().meta({ description: 'Marks incoming messages as read at once' }),
   readStatus: Flag.nullish().meta({
     description: 'Lets your messages reach the status READ and PLAYED. Default true.',
   }),
-  syncFullHistory: Flag.nullish().meta({ description: 'Fetches the history after connecting, after joining a group, and when you turn it on' }),
+  syncFullHistory: Flag.nullish().meta({
+    description: 'Fetches the history after connecting, after joining a group, and when you turn it on',
+  }),
 });
 export type SetSettingsRequest = z.infer<typeof SetSettingsRequest>;
 

@@ -88,7 +88,8 @@ export const Recipient = z
   .pipe(z.string().trim().min(1, 'must not be empty').max(128))
   .meta({
     [DOCUMENTED_TYPE]: 'string',
-    description: 'Number with country code, or JID. Spaces, `+ ( ) - .` and direction marks are ignored. Also accepts an integer.',
+    description:
+      'Number with country code, or JID. Spaces, `+ ( ) - .` and direction marks are ignored. Also accepts an integer.',
     example: '12025550101',
   });
 
@@ -137,7 +138,10 @@ const Mentioned = z
         .slice(0, MOST_MENTIONED),
     ),
   ])
-  .meta({ [DOCUMENTED_TYPE]: 'array', description: 'Numbers or JIDs of the people to mention: a list, or text with commas' });
+  .meta({
+    [DOCUMENTED_TYPE]: 'array',
+    description: 'Numbers or JIDs of the people to mention: a list, or text with commas',
+  });
 
 /** What a voice message and a text have in common. */
 export const SendFields = z.object({
@@ -174,7 +178,8 @@ export type SendAudioFields = z.infer<typeof SendAudioFields>;
 /** The body of the audio send operation as JSON. */
 export const SendAudioRequest = SendAudioFields.extend({
   audio: z.string('must be an http(s) URL, base64 or a data URI').min(1, 'must not be empty').meta({
-    description: 'http(s) URL of a public address, base64, or a base64 data URI. The body has at most 24 MiB.',
+    description:
+      'http(s) URL of a public address, base64, or a base64 data URI. The body has at most 24 MiB.',
     example: 'https://example.com/greeting.mp3',
   }),
 });
@@ -197,7 +202,8 @@ export const ConvertFields = z.object({
     description: '`ogg` is a voice note as phones record it, `mp4` is AAC in ADTS',
   }),
   transcribe: Flag.optional().meta({
-    description: '`true` also transcribes the audio, which needs TRANSCRIBER_URL. TRANSCRIPT_MINUTES_PER_DAY does not count it.',
+    description:
+      '`true` also transcribes the audio, which needs TRANSCRIBER_URL. TRANSCRIPT_MINUTES_PER_DAY does not count it.',
   }),
   language: SpokenLanguage.optional().meta({
     description: 'Language of the speech. By default, the transcriber detects it.',

@@ -75,8 +75,7 @@ export function webhookRoutes({ webhooks, deliveries, outbound, answersAsPublic 
       docs: {
         operationId: 'replayWebhookDelivery',
         summary: 'Send an event again at once, with the same webhook-id',
-        description:
-          'A delivered or failed event starts its schedule again; a pending event continues.',
+        description: 'A delivered or failed event starts its schedule again; a pending event continues.',
         tag: 'Webhooks',
         answer: { status: 200, description: 'It is being sent', body: InstanceDeliveries },
         errors: ['delivery_not_found'],
