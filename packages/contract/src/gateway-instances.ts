@@ -34,9 +34,7 @@ export const SetSettingsRequest = z.object({
     .max(4096)
     .nullish()
     .meta({ description: 'This text is sent to the caller of a rejected call' }),
-  groupsIgnore: Flag.nullish().meta({
-    description: 'Drops group messages: they are neither stored nor announced',
-  }),
+  groupsIgnore: Flag.nullish().meta({ description: 'Neither stores nor announces group messages' }),
   alwaysOnline: Flag.nullish().meta({ description: 'Shows the account as online' }),
   readMessages: Flag.nullish().meta({ description: 'Marks incoming messages as read at once' }),
   readStatus: Flag.nullish().meta({

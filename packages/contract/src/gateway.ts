@@ -140,7 +140,7 @@ const Mentioned = z
   ])
   .meta({
     [DOCUMENTED_TYPE]: 'array',
-    description: 'Numbers or JIDs of the people to mention: a list, or text with commas',
+    description: 'Numbers or JIDs to mention: a list, or text with commas',
   });
 
 /** What a voice message and a text have in common. */
@@ -152,9 +152,7 @@ export const SendFields = z.object({
   quoted: Quoted.nullish(),
   mentioned: Mentioned.nullish(),
   mentionsEveryOne: Flag.nullish().meta({ description: 'Mentions everybody in the group' }),
-  linkPreview: Flag.nullish().meta({
-    description: 'Accepted without effect: links get no preview',
-  }),
+  linkPreview: Flag.nullish().meta({ description: 'Accepted without effect: links get no preview' }),
 });
 export type SendFields = z.infer<typeof SendFields>;
 
@@ -178,8 +176,7 @@ export type SendAudioFields = z.infer<typeof SendAudioFields>;
 /** The body of the audio send operation as JSON. */
 export const SendAudioRequest = SendAudioFields.extend({
   audio: z.string('must be an http(s) URL, base64 or a data URI').min(1, 'must not be empty').meta({
-    description:
-      'http(s) URL of a public address, base64, or a base64 data URI. The body has at most 24 MiB.',
+    description: 'http(s) URL of a public address, base64, or a base64 data URI; at most 24 MiB',
     example: 'https://example.com/greeting.mp3',
   }),
 });

@@ -218,8 +218,7 @@ function connection({ sessions }: GatewayServices): Route[] {
       docs: {
         operationId: 'logoutInstance',
         summary: 'Disconnect an instance',
-        description:
-          'It keeps its name, token and settings. It stays disconnected until you connect it, also after restarts.',
+        description: 'It keeps its name, token and settings. It stays disconnected until you connect it.',
         tag: 'Instances',
         answer: { status: 200, description: 'It is off', body: InstanceGoneAnswer },
         errors: [],

@@ -12,15 +12,9 @@ type MeasuredLoudness = ReturnType<typeof loudnessSummary>;
 
 type OnSeconds = (seconds: number) => void;
 
-/** `quiet` in ffmpeg 7. ffmpeg 5.1 does not know it and logs its lines. */
-const QUIET = -8;
-
-/**
- * True peaks include those between samples, found at four times the rate: as slow as the rest.
- * Only the summary is read, not the line for every 100 ms.
- */
-export const ebur128 = (peaks: 'none' | 'sample' | 'true'): string =>
-  `ebur128=peak=${peaks}:framelog=${QUIET}`;
+/** True peaks include those between samples, found at four times the rate: as slow as the rest. */
+// -8 is `quiet`: no line for each 100 ms.
+export const ebur128 = (peaks: 'none' | 'sample' | 'true'): string => `ebur128=peak=${peaks}:framelog=-8`;
 
 /**
  * The track as the encoder would get it, mixed and resampled, with peaks of the samples.
