@@ -185,7 +185,8 @@ describe('a container', () => {
     const container = await service.run('worker', {
       name: 'worker-to-stall',
       environment,
-      change: (built) => built.withBindMounts([{ source: file, target: '/stands-still.ts', mode: 'ro' }]),
+      // A bind mount would take the place of the one of the data.
+      change: (built) => built.withCopyFilesToContainer([{ source: file, target: '/stands-still.ts' }]),
     });
     await docker('exec', container.getId(), 'sh', '-c', `kill -USR2 ${await mainProcess(container)}`);
     await until('it ends', async () => !(await inspect(container.getId())).State.Running);

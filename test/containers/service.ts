@@ -71,9 +71,20 @@ export class ServiceContainers {
   }
 
   async #start(container: GenericContainer, name: string): Promise<StartedTestContainer> {
-    const started = await container.withName(`${this.#name}-${name}`).withNetwork(this.#network).start();
-    this.#started.push(started);
-    return started;
+    let log = '';
+    container.withLogConsumer((stream) => {
+      stream.on('data', (line) => {
+        log += line;
+      });
+    });
+    try {
+      const started = await container.withName(`${this.#name}-${name}`).withNetwork(this.#network).start();
+      this.#started.push(started);
+      return started;
+    } catch (error) {
+      // testcontainers removes the container with its log.
+      throw new Error(`${name} does not start. It wrote:\n${log}`, { cause: error });
+    }
   }
 
   /** The name by which containers of this network find one of them. */

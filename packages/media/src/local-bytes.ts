@@ -6,11 +6,12 @@ import { NotInPlace } from './reading/in-place.ts';
 const WINDOW_BYTES = 4096;
 /** A read takes as long as so many bytes. */
 const READ_BYTES = 512;
+const NO_BYTES = Buffer.alloc(0);
 
 export class LocalBytes implements AsyncDisposable {
   readonly #file: FileHandle;
   #leftBytes: number;
-  #held: Buffer = Buffer.alloc(0);
+  #held: Buffer = NO_BYTES;
   #heldAt = 0;
 
   /** @param mostBytes that may be read; default: any number */
@@ -25,10 +26,12 @@ export class LocalBytes implements AsyncDisposable {
   }
 
   /**
+   * @param position as a file's own tables say: none where no file can have bytes, such as 2^60
    * @returns fewer where the file ends; later reads leave them intact
    * @throws {NotInPlace} beyond the limit, before it reads
    */
   async at(position: number, length: number): Promise<Buffer> {
+    if (position < 0 || !Number.isSafeInteger(position)) return NO_BYTES;
     const from = position - this.#heldAt;
     if (from >= 0 && from + length <= this.#held.length) return this.#held.subarray(from, from + length);
     this.#leftBytes -= Math.max(length, READ_BYTES);
