@@ -106,7 +106,11 @@ async function look(options: FitnessOptions, heard: () => Error | undefined): Pr
         'the Redis of REDIS_URL is not a cluster: write redis:// instead of redis+cluster://',
       );
     }
-    return `${AWAY} (${message})`;
+    // With TLS 1.3 a write may meet the closed connection before the alert about it is read.
+    const perhaps = message.includes('ECONNRESET')
+      ? '; if it asks for a certificate, set REDIS_CERT_FILE'
+      : '';
+    return `${AWAY} (${message})${perhaps}`;
   }
   for (const { info } of servers) {
     demandFit(info, options.redis instanceof Cluster);
