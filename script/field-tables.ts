@@ -6,7 +6,7 @@ import { OutputRequest, TranscriptRequest, WaveformRequest } from 'soundpost-con
 import { z } from 'zod';
 import { code, markdownTable } from './markdown-table.ts';
 
-type Rule = z.core.JSONSchema.BaseSchema;
+export type Rule = z.core.JSONSchema.BaseSchema;
 
 export const outputFieldTable = (): string => fieldTable('output', OutputRequest);
 export const waveformFieldTable = (): string => fieldTable('waveform', WaveformRequest);
@@ -19,25 +19,34 @@ function fieldTable(parent: string, schema: z.ZodType): string {
   const { properties = {}, required = [] } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
   return markdownTable(
     ['Field', 'Value', 'Default', 'What it is'],
-    Object.entries(properties).map(([name, property]) => {
-      const rule = typeof property === 'object' ? property : {};
-      return [
-        code(`${parent}.${name}`),
-        valueCell(rule),
-        required.includes(name) ? 'required' : rule.default === undefined ? '' : code(String(rule.default)),
-        rule.description ?? '',
-      ];
-    }),
+    Object.entries(properties).map(([name, property]) =>
+      fieldRow(`${parent}.${name}`, ruleOf(property), required.includes(name)),
+    ),
   );
+}
+
+/** A row of a table with the columns Field, Value, Default and What it is. */
+export function fieldRow(name: string, rule: Rule, isRequired: boolean): [name: string, ...string[]] {
+  const unless = rule.default === undefined ? '' : code(String(rule.default));
+  return [code(name), valueCell(rule), isRequired ? 'required' : unless, rule.description ?? ''];
+}
+
+/** JSON Schema allows `true` for anything. */
+export function ruleOf(property: Rule | boolean): Rule {
+  return typeof property === 'object' ? property : {};
 }
 
 function valueCell(rule: Rule): string {
   const words = rule.enum ?? (rule.const === undefined ? undefined : [rule.const]);
   if (words !== undefined) {
-    return words.map((word) => code(String(word))).join(', ');
+    // OpenAPI 3.0 lists null among the words of a field that may be null.
+    return words
+      .filter((word) => word !== null)
+      .map((word) => code(String(word)))
+      .join(', ');
   }
   if (rule.anyOf !== undefined) {
-    return rule.anyOf.map((choice) => valueCell(choice as Rule)).join(', or ');
+    return [...new Set(rule.anyOf.map((choice) => valueCell(choice as Rule)))].join(', or ');
   }
   switch (rule.type) {
     case 'integer':

@@ -1,31 +1,20 @@
 /** The gateway's operations with their fields, read out of its OpenAPI document. */
+import { fieldRow, type Rule, ruleOf } from './field-tables.ts';
 import { code, markdownTable } from './markdown-table.ts';
 import { documents } from './openapi-documents.ts';
-
-interface Schema {
-  readonly type?: string;
-  readonly enum?: readonly unknown[];
-  readonly anyOf?: readonly Schema[];
-  readonly items?: Schema;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly description?: string;
-  readonly maxLength?: number;
-  readonly maxItems?: number;
-}
-
-interface Parameter {
-  readonly name: string;
-  readonly in: string;
-  readonly description?: string;
-}
 
 interface Operation {
   readonly summary: string;
   readonly description?: string;
   readonly tags: readonly string[];
-  readonly parameters?: readonly Parameter[];
-  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Schema }>> };
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly required?: boolean;
+    readonly description?: string;
+    readonly schema: Rule;
+  }[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Rule }>> };
 }
 
 /** A section for each tag, and in it each operation with a table of what a caller may send. */
@@ -53,46 +42,33 @@ export function gatewayReference(): string {
 }
 
 function fieldsOf({ parameters = [], requestBody }: Operation): string[] {
-  const rows = new Map<string, string[]>();
-  for (const { name, in: place, description = '' } of parameters) {
-    if (place !== 'path') rows.set(name, [code(name), place, '', description]);
-  }
-  const bodies = Object.values(requestBody?.content ?? {});
-  for (const { schema } of bodies) {
-    for (const row of fieldRows(schema, (name) =>
-      bodies.every((body) => body.schema.required?.includes(name)),
-    ))
-      rows.set(row[0] ?? '', row);
-  }
-  return rows.size === 0 ? [] : [markdownTable(['Field', 'Value', '', 'What it is'], [...rows.values()])];
+  const given = parameters
+    .filter((parameter) => parameter.in !== 'path')
+    .map(({ name, in: place, required = false, description, schema }) => {
+      const [field, value, ...rest] = fieldRow(name, { ...schema, description }, required);
+      return [field, `${place}: ${value}`, ...rest];
+    });
+  const bodies = Object.values(requestBody?.content ?? {}).map(({ schema }) => schema);
+  // A field is required if every kind of body requires it.
+  const required = bodies[0]?.required?.filter((name) =>
+    bodies.every((body) => body.required?.includes(name)),
+  );
+  const rows = [...given, ...bodies.flatMap((body) => fieldRows(body, required))];
+  // The first of a name: a union may have the same field again.
+  const table = rows.filter(([field], nth) => rows.findIndex(([other]) => other === field) === nth);
+  return table.length === 0 ? [] : [markdownTable(['Field', 'Value', 'Default', 'What it is'], table)];
 }
 
 /** @param parent name of the object that they are in, with its dot */
-function fieldRows(
-  { properties = {} }: Schema,
-  isRequired: (name: string) => boolean | undefined,
-  parent = '',
-): string[][] {
-  return Object.entries(properties).flatMap(([name, schema]) => {
-    const choices = schema.anyOf ?? [schema];
-    const objects = choices.filter(({ properties: inner }) => inner !== undefined);
-    const row = [
-      code(parent + name),
-      typeOf(schema),
-      isRequired(name) ? 'required' : '',
-      schema.description ?? schema.items?.description ?? '',
+function fieldRows({ properties = {} }: Rule, required: readonly string[] = [], parent = ''): string[][] {
+  return Object.entries(properties).flatMap(([name, property]) => {
+    const rule = ruleOf(property);
+    const objects = (rule.anyOf ?? [rule]).map(ruleOf).filter((choice) => choice.properties !== undefined);
+    return [
+      fieldRow(parent + name, rule, required.includes(name)),
+      ...objects.flatMap((object) =>
+        fieldRows(object, objects.length === 1 ? object.required : [], `${parent}${name}.`),
+      ),
     ];
-    const inner = objects.flatMap((object) => fieldRows(object, () => false, `${parent}${name}.`));
-    return [row, ...inner];
   });
-}
-
-function typeOf(schema: Schema): string {
-  const words = schema.enum?.filter((word) => word !== null);
-  if (words !== undefined) return words.map((word) => code(String(word))).join(', ');
-  const { type = schema.anyOf?.map((choice) => choice.type).find((each) => each !== undefined) ?? 'any' } =
-    schema;
-  if (type === 'array') return `list${schema.maxItems === undefined ? '' : `, at most ${schema.maxItems}`}`;
-  if (type !== 'string') return type;
-  return schema.maxLength === undefined ? 'text' : `text, at most ${schema.maxLength} characters`;
 }

@@ -1,7 +1,7 @@
 /** A6. What a key is held back by: seen in the answer, in its usage, in a metric and in the log. */
 import { createLogger } from 'soundpost-kit/observe/logger';
 import { closeRedis, connectRedis, type Redis } from 'soundpost-kit/redis/connection';
-import { takeRate } from 'soundpost-kit/redis/rate';
+import { rateKey, takeRate } from 'soundpost-kit/redis/rate';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { chargeProcessor, RECORD_BYTES_PER_MINUTE } from '../../src/jobs/reservation.ts';
 import { spendTranscript } from '../../src/jobs/transcript-minutes.ts';
@@ -89,6 +89,12 @@ describe('a key that has used up', () => {
     expect((await usageOf(key)).transcriptSeconds.remaining).toBe(0);
     await expectHeld(key, 'transcript_minutes', 1);
   });
+});
+
+it('a look at the usage writes nothing, so it opens no window', async () => {
+  const key = await service().newKey();
+  await usageOf(key);
+  expect(await redis.exists(rateKey('submit', idOf(key)), rateKey('records', idOf(key)))).toBe(0);
 });
 
 it('a recording that is longer than the rest of the day takes nothing of it', async () => {

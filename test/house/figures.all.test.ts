@@ -6,7 +6,7 @@ import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
   files: 540,
-  lines: 78_200,
+  lines: 78_220,
   linesOfLargestPart: 16_540,
   exportedTypeNames: 606,
   linesOfLongestFunction: 85,

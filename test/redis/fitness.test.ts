@@ -1,7 +1,10 @@
 /** What a process says of its Redis at the start, and of which it will not start. */
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { Redis as Client } from 'ioredis';
 import { closeRedis, connectRedis } from 'soundpost-kit/redis/connection';
 import { checkRedis } from 'soundpost-kit/redis/fitness';
@@ -169,6 +172,17 @@ describe('a Redis', () => {
       refusal: undefined,
       warnings: [],
     });
+  });
+
+  it.each([
+    ['rediss', /ECONNRESET\); if it asks for a certificate, set REDIS_CERT_FILE/],
+    ['redis', /ECONNRESET\)$/],
+  ])('that resets connections by %s:// is waited for, and refused', async (form, says) => {
+    const server = createServer((socket) => socket.once('data', () => socket.resetAndDestroy()));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    closing.push(() => promisify(server.close.bind(server))());
+    const { port } = server.address() as AddressInfo;
+    expect((await verdictOn(`${form}://127.0.0.1:${port}`, { patienceMs: 300 })).refusal).toMatch(says);
   });
 
   it('whose socket reports a second error, as one that refuses our certificate does, ends no process', async () => {

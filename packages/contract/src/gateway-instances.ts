@@ -91,7 +91,8 @@ const InstanceName = z
   .string()
   .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 _ -')
   // A name that reads as an id could be mistaken for another instance.
-  .refine((name) => !InstanceId.safeParse(name).success, 'must not have the form of an id');
+  .refine((name) => !InstanceId.safeParse(name).success, 'must not have the form of an id')
+  .meta({ description: '1 to 64 of the characters A-Z a-z 0-9 _ -, but not in the form of an id' });
 
 export const NameAnswer = z.string().meta({ example: 'office' });
 
@@ -199,7 +200,10 @@ export const CreateInstanceRequest = SetSettingsRequest.extend({
     .meta({ description: 'Your own token. Generated if empty or omitted.' }),
   connection: z
     // The last takes any object, so that faults are named by the form of the instance's network.
-    .union([XmppConnection, TelegramConnection, WhatsAppCloudConnection, z.looseObject({})])
+    .union(
+      [XmppConnection, TelegramConnection, WhatsAppCloudConnection, z.looseObject({})],
+      'must be an object',
+    )
     .nullish()
     .meta({ description: 'The account’s credentials, for xmpp, telegram and whatsapp-cloud' }),
 }).transform(({ integration, connection, ...request }, context) => {

@@ -30,7 +30,11 @@ export const SendInviteRequest = z.object({
     example: '120363000000000001@groups.loopback',
   }),
   description: z.string().max(4096).nullish().meta({ description: 'Text in front of the link' }),
-  numbers: z.array(Recipient).min(1, 'must name somebody').max(MAX_INVITED),
+  numbers: z
+    .array(Recipient)
+    .min(1, 'must name somebody')
+    .max(MAX_INVITED)
+    .meta({ description: `Numbers or JIDs to invite, at most ${MAX_INVITED}` }),
 });
 
 const InviteUrl = z.string().meta({ example: 'http://127.0.0.1:8081/i/AaucOUSgAAGx1nVq0x4Lr0pXbS8' });

@@ -110,15 +110,17 @@ export const ReplayRequest = z.object({
 /** POST /instance/create: an instance may have its webhook from the beginning. */
 export const MakeInstanceRequest = CreateInstanceRequest.and(
   z.object({
-    // Public clients send an empty address where there is no webhook.
-    webhook: z.union([Webhook, z.object({ url: z.literal('') }).transform(() => undefined)]).nullish(),
+    // Public clients send an empty address where there is no webhook. Not a union, whose faults name no field.
+    webhook: z.preprocess(
+      (webhook) => (z.object({ url: z.literal('') }).safeParse(webhook).success ? undefined : webhook),
+      Webhook.nullish(),
+    ),
     qrcode: Flag.nullish().meta({
       description: 'Also connects the instance and returns the pairing code, if its network pairs',
     }),
     // Public clients send an empty one.
     number: z
-      .union([z.literal('').transform(() => undefined), Recipient])
-      .nullish()
+      .preprocess((number) => (number === '' ? undefined : number), Recipient.nullish())
       .meta({
         [DOCUMENTED_TYPE]: 'string',
         description: 'With `qrcode`: number of the phone, to get a code to type on it',

@@ -95,17 +95,23 @@ export const Recipient = z
 
 // A multipart field is always text, and public clients also send text in JSON.
 export const Flag = z
-  .union([z.boolean(), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] })])
+  .union(
+    [z.boolean(), z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0', ''] })],
+    'must be true or false',
+  )
   .meta({ [DOCUMENTED_TYPE]: 'boolean' });
 /** How long a presence is shown: longer times count as the limit (decisions B). */
 export const Delay = z
-  .union([
-    z.int().min(0),
-    z
-      .string()
-      .regex(/^\d{1,9}$/, 'must be an integer')
-      .transform(Number),
-  ])
+  .union(
+    [
+      z.int().min(0),
+      z
+        .string()
+        .regex(/^\d{1,9}$/)
+        .transform(Number),
+    ],
+    'must be milliseconds, as an integer from 0',
+  )
   .transform((milliseconds) => Math.min(milliseconds, MAX_DELAY_MS))
   .meta({ [DOCUMENTED_TYPE]: 'integer' });
 
@@ -129,15 +135,18 @@ const MOST_MENTIONED = 1024;
 
 /** Public clients write one number, or several with commas, where a list belongs. */
 const Mentioned = z
-  .union([
-    z.array(Recipient).max(MOST_MENTIONED),
-    z.string().transform((text) =>
-      text
-        .split(',')
-        .filter((one) => one.trim() !== '')
-        .slice(0, MOST_MENTIONED),
-    ),
-  ])
+  .union(
+    [
+      z.array(Recipient).max(MOST_MENTIONED),
+      z.string().transform((text) =>
+        text
+          .split(',')
+          .filter((one) => one.trim() !== '')
+          .slice(0, MOST_MENTIONED),
+      ),
+    ],
+    `must be at most ${MOST_MENTIONED} numbers or JIDs: a list, or text with commas`,
+  )
   .meta({
     [DOCUMENTED_TYPE]: 'array',
     description: 'Numbers or JIDs to mention: a list, or text with commas',

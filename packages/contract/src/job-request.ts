@@ -92,7 +92,7 @@ export const VoiceMessageRequest = z.strictObject({
     .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be the name or id of a gateway instance')
     .meta({ description: 'Name or id of the sending gateway instance', example: 'support' }),
   number: z
-    .union([z.string(), z.int()])
+    .union([z.string(), z.int()], 'must be a phone number or a JID')
     .transform(String)
     .pipe(z.string().min(1).max(128))
     .meta({ description: 'The recipient’s number with country code, or a JID', example: '+12025550123' }),

@@ -64,13 +64,11 @@ export class EmptyOutputs extends MediaFailure {
   }
 }
 
-// Behind an unfinished line of ebur128 it stands without its context. Such a run has one output.
-const EMPTY_OUTPUT =
-  /^(?:\[aost#(\d+):\d+\S* @ \w+\] |\s+LRA high:.* LUFS|\s+Peak:.* dBFS)Could not open encoder before EOF$/gm;
+const EMPTY_OUTPUT = /^\[aost#(\d+):\d+\S* @ \w+\] Could not open encoder before EOF$/gm;
 
 function emptyOutputs(error: unknown): EmptyOutputs | undefined {
   if (!(error instanceof ToolFailure)) return undefined;
-  const numbers = [...error.stderr.matchAll(EMPTY_OUTPUT)].map(([, output = 0]) => Number(output));
+  const numbers = [...error.stderr.matchAll(EMPTY_OUTPUT)].map(([, output]) => Number(output));
   return numbers.length === 0 ? undefined : new EmptyOutputs(numbers, { cause: error });
 }
 

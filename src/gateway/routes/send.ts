@@ -70,7 +70,7 @@ export function sendAudioRoutes(services: GatewayServices): Route[] {
       operationId: `send${brand}Audio`,
       summary: 'Send an audio message',
       description:
-        'Any file with audio becomes a voice note as phones record it. A file in that form is sent unchanged, and other Opus packets are repacked without loss. You get the response when the network has accepted the message.',
+        'Send `audio` in JSON, or `file` in a multipart form. Any file with audio becomes a voice note as phones record it. A file in that form is sent unchanged, and other Opus packets are repacked without loss. You get the response when the network has accepted the message.',
       tag: 'Messages',
       answer: { status: 200, description: 'The pending message', body: SentMessage },
       errors: ['not_audio', 'audio_unreachable', ...SEND_ERRORS],

@@ -107,10 +107,9 @@ async function look(options: FitnessOptions, heard: () => Error | undefined): Pr
       );
     }
     // With TLS 1.3 a write may meet the closed connection before the alert about it is read.
-    const perhaps = message.includes('ECONNRESET')
-      ? '; if it asks for a certificate, set REDIS_CERT_FILE'
-      : '';
-    return `${AWAY} (${message})${perhaps}`;
+    return isEncrypted(options.redis) && message.includes('ECONNRESET')
+      ? `${AWAY} (${message}); if it asks for a certificate, set REDIS_CERT_FILE`
+      : `${AWAY} (${message})`;
   }
   for (const { info } of servers) {
     demandFit(info, options.redis instanceof Cluster);
@@ -122,6 +121,10 @@ async function look(options: FitnessOptions, heard: () => Error | undefined): Pr
     await warnOfLosses(redis, info, options);
   }
   return undefined;
+}
+
+function isEncrypted({ options }: Redis): boolean {
+  return ('redisOptions' in options ? options.redisOptions : options)?.tls !== undefined;
 }
 
 async function serversOf(redis: Redis): Promise<SingleRedis[]> {

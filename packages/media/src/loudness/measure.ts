@@ -12,8 +12,10 @@ type MeasuredLoudness = ReturnType<typeof loudnessSummary>;
 
 type OnSeconds = (seconds: number) => void;
 
-/** True peaks include those between samples, found at four times the rate: as slow as the rest. */
-// -8 is `quiet`: no line for each 100 ms.
+/**
+ * True peaks include those between samples, found at four times the rate: as slow as the rest.
+ * -8 is `quiet`, which 5.1 does not know by name.
+ */
 export const ebur128 = (peaks: 'none' | 'sample' | 'true'): string => `ebur128=peak=${peaks}:framelog=-8`;
 
 /**
