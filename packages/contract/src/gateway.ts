@@ -161,7 +161,7 @@ export const SendFields = z.object({
   quoted: Quoted.nullish(),
   mentioned: Mentioned.nullish(),
   mentionsEveryOne: Flag.nullish().meta({ description: 'Mentions everybody in the group' }),
-  linkPreview: Flag.nullish().meta({ description: 'Accepted without effect: links get no preview' }),
+  linkPreview: Flag.nullish().meta({ description: 'On whatsapp-cloud, previews a text’s first link' }),
 });
 export type SendFields = z.infer<typeof SendFields>;
 

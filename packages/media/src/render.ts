@@ -1,11 +1,11 @@
 /** One run of ffmpeg that copies or encodes files of a source, with one decode of each track. */
 import { rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Command } from './command.ts';
+import type { Command, CommandOutput } from './command.ts';
 import { MediaFailure } from './failure.ts';
 import { decodedFrom } from './graph.ts';
 import { EmptyOutputs, type Job, runOnInput } from './input-run.ts';
-import { type Heard, heardOf, UNHEARD } from './mixing.ts';
+import { type Heard, hasSound, heardOf, peakFilter, UNHEARD } from './mixing.ts';
 import type { OutputPlan } from './plan.ts';
 import { isPiped, type Rendition, renditionCommand } from './rendition.ts';
 import { CLOCK_TOLERANCE_SECONDS, filledSamples } from './timeline.ts';
@@ -32,6 +32,8 @@ export interface RenderedFile extends Heard {
   readonly copied: boolean;
   /** Whether a voice note has the form that all phones play; other files have no form to keep. */
   readonly isInForm: boolean;
+  /** Of a copy: whether the run that made it heard sound in it; missing if it did not listen. */
+  readonly sounds?: boolean | undefined;
 }
 
 /** Samples in a packet of AAC-LC, which is what ffmpeg's encoder makes. */
@@ -52,6 +54,7 @@ export async function render(
       : rendition,
   );
   const { places, ...command } = await renditionCommand(job, made);
+  const listener = listenerOf(job, renditions);
   const peaks = await Promise.all(
     renditions.map(async ({ plan: { samplesPerPixel } }) =>
       samplesPerPixel === null ? null : new (await import('./peaks.ts')).Peaks(samplesPerPixel),
@@ -60,7 +63,16 @@ export async function render(
   const takePcm = (pcm: Buffer): void => {
     for (const each of peaks) each?.push(pcm);
   };
-  const running = runOnInput(job, command, onSeconds, renditions.some(isPiped) ? takePcm : undefined);
+  const run = (outputs: Command['outputs']) =>
+    runOnInput(job, { ...command, outputs }, onSeconds, renditions.some(isPiped) ? takePcm : undefined);
+  const running =
+    listener === undefined
+      ? run(command.outputs)
+      : run([...command.outputs, listener]).catch((error) => {
+          // A copy needs no decoder.
+          if (error instanceof MediaFailure) return run(command.outputs);
+          throw error;
+        });
   const ran = await running.catch(emptyOf);
   if (ran instanceof EmptyOutputs) {
     const isEmpty = renditions.map((_, nth) => ran.outputs.includes(places[nth]?.output ?? nth));
@@ -90,9 +102,23 @@ export async function render(
         : clockOf(job, rendition, stderr, file.durationSeconds, clock);
     const isDecoded = rendition.mode === 'encode' && rendition.pcm === null;
     const heard = isDecoded ? heardOf(rendition.plan, stderr, clock) : UNHEARD;
-    files.push({ ...file, ...onClock, ...heard, isInForm: form.isInForm });
+    const sounds = listener && hasSound(stderr, 0);
+    files.push({ ...file, ...onClock, ...heard, isInForm: form.isInForm, sounds });
   }
   return files;
+}
+
+/** Seconds. Such a copy is decoded in the run that makes it, because another start takes longer. */
+const HEARD_AT_ONCE_SECONDS = 30;
+
+/** Only if the end that ffmpeg reports stays the same, or is not used. */
+function listenerOf({ probe }: Job, renditions: readonly Rendition[]): CommandOutput | undefined {
+  const [{ mode, plan }, ...others] = renditions as readonly [Rendition, ...Rendition[]];
+  const isShort = (plan.expectedSeconds ?? Number.POSITIVE_INFINITY) <= HEARD_AT_ONCE_SECONDS;
+  const keepsEnd = probe.container.demuxer === 'mov' || plan.format.codec === 'opus';
+  if (mode === 'encode' || others.length > 0 || plan.trim !== null || !isShort || !keepsEnd) return undefined;
+  const options = ['-map', `0:${plan.track.streamIndex}`, '-filter:a', peakFilter(0)];
+  return { muxer: 'null', options };
 }
 
 function emptyOf(error: unknown): EmptyOutputs {

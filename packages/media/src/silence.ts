@@ -11,12 +11,13 @@ import type { Rendition } from './rendition.ts';
 const WINDOWS = [0.02, 0.3, 0.6, 0.9];
 const WINDOW_SECONDS = 2;
 
-/** Decodes a few windows, and all of it only if these are silent. */
+/** Decodes a few windows, and all of it only if these are silent, unless its own run has. */
 export async function warningsOfCopy(
   job: Job,
   { plan }: Pick<Rendition, 'plan'>,
-  { path, durationSeconds }: RenderedFile,
+  { path, durationSeconds, sounds: sounded }: RenderedFile,
 ): Promise<SoundWarning[]> {
+  if (sounded !== undefined) return sounded ? [] : ['SILENT'];
   const input = { file: path, demuxer: demuxerOf(plan.format.muxer) };
   const isSilent = async (parts: readonly CommandInput[]): Promise<boolean> =>
     (await sounds(job, parts, 'a:0')).every((sound) => sound === false);

@@ -106,10 +106,7 @@ async function look(options: FitnessOptions, heard: () => Error | undefined): Pr
         'the Redis of REDIS_URL is not a cluster: write redis:// instead of redis+cluster://',
       );
     }
-    // With TLS 1.3 a write may meet the closed connection before the alert about it is read.
-    return isEncrypted(options.redis) && message.includes('ECONNRESET')
-      ? `${AWAY} (${message}); if it asks for a certificate, set REDIS_CERT_FILE`
-      : `${AWAY} (${message})`;
+    return `${AWAY} (${message})${certificateHint(options.redis, message)}`;
   }
   for (const { info } of servers) {
     demandFit(info, options.redis instanceof Cluster);
@@ -123,8 +120,11 @@ async function look(options: FitnessOptions, heard: () => Error | undefined): Pr
   return undefined;
 }
 
-function isEncrypted({ options }: Redis): boolean {
-  return ('redisOptions' in options ? options.redisOptions : options)?.tls !== undefined;
+/** With TLS 1.3 a write may meet the closed connection before the alert about it is read. */
+function certificateHint(redis: Redis, message: string): string {
+  const options = redis instanceof Cluster ? redis.options.redisOptions : redis.options;
+  if (options?.tls === undefined || !message.includes('ECONNRESET')) return '';
+  return '; if it asks for a certificate, set REDIS_CERT_FILE';
 }
 
 async function serversOf(redis: Redis): Promise<SingleRedis[]> {

@@ -36,7 +36,7 @@ function curlNote({ source, destination, outputFiles }: Job): string {
   const isPlaced = destination !== undefined || outputFiles.some((file) => file.destination !== undefined);
   return [
     'Command copied. It reads the key from SOUNDPOST_KEY.',
-    source.type === 'url' ? 'If the URL had a query (after ?), add it: the service does not store it.' : '',
+    source.type === 'url' ? 'If the URL had a query (after ?), add it: it is not shown here.' : '',
     isPlaced ? 'The destination is left out: its URL is for one job.' : '',
   ]
     .filter(Boolean)
