@@ -5,9 +5,9 @@ import { walkOfJob, walkOfPage } from '../../script/job-walk.ts';
 import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
-  files: 540,
-  lines: 78_220,
-  linesOfLargestPart: 16_540,
+  files: 541,
+  lines: 78_630,
+  linesOfLargestPart: 16_950,
   exportedTypeNames: 606,
   linesOfLongestFunction: 85,
   longCommentLines: 0,

@@ -110,7 +110,7 @@ export const ReplayRequest = z.object({
 /** POST /instance/create: an instance may have its webhook from the beginning. */
 export const MakeInstanceRequest = CreateInstanceRequest.and(
   z.object({
-    // Public clients send an empty address where there is no webhook. Not a union, whose faults name no field.
+    // Public clients send an empty address for none. The faults of a union would name no field.
     webhook: z.preprocess(
       (webhook) => (z.object({ url: z.literal('') }).safeParse(webhook).success ? undefined : webhook),
       Webhook.nullish(),

@@ -61,6 +61,9 @@ export const tasks = {
   async plainMovie(file: LocalFile, mostBytes?: number) {
     return (await import('../plain-movie.ts')).plainMovie(file, mostBytes);
   },
+  async plainAudio(file: LocalFile, mostBytes?: number) {
+    return (await import('../plain-audio.ts')).plainAudio(file, mostBytes);
+  },
 };
 
 /** Of all audio tracks: two hours of a packet each take 0.34 million. */
