@@ -7,8 +7,8 @@ import { pages, readPage } from './markdown.ts';
 /** Generated tables are looked things up in, not read. */
 const words = (page: string): number => (withoutGenerated(readPage(page)).match(/\S+/g) ?? []).length;
 
-/** Without what the code makes: 25,000 is the aim. */
-const MOST_WORDS = 27_050;
+/** Without what the code makes. */
+const MOST_WORDS = 25_000;
 
 const userDocs = pages().filter(
   (page) => page.startsWith('docs/') && !page.startsWith('docs/reference/') && !isDesign(page),
