@@ -366,7 +366,7 @@ export const apiFaults: readonly Fault[] = [
   },
   {
     name: 'storage-away-without-retry-after',
-    promise: 'failure.md "Redis is away": 503 SERVICE_UNAVAILABLE with Retry-After',
+    promise: 'failure.md "Redis is unreachable": 503 SERVICE_UNAVAILABLE with Retry-After',
     in: 'unreachable',
     search: 'retryAfterSeconds: RETRY_AFTER_SECONDS, cause: error,',
     replace: 'cause: error,',

@@ -178,7 +178,7 @@ export const gatewayFaults: readonly Fault[] = [
   },
   {
     name: 'message-id-not-from-the-key',
-    promise: 'failure.md "The gateway dies in a send": the message\'s id was fixed before: one message',
+    promise: 'failure.md "The gateway dies while sending": the message\'s id was fixed before: one message',
     in: 'MessageSender.#messageId',
     search: 'idempotencyKey === undefined ?',
     replace: 'idempotencyKey !== null ?',

@@ -160,7 +160,7 @@ export const mediaFaults: readonly Fault[] = [
   },
   {
     name: 'machine-fault-blamed-on-the-file',
-    promise: 'failure.md "ffmpeg crashes, is killed from outside": INTERNAL_ERROR after 3 tries',
+    promise: 'failure.md "ffmpeg crashes, is killed": INTERNAL_ERROR after 3 tries',
     in: 'blameInput',
     search: "if (ending.kind === 'signal' && !LIMIT_SIGNALS.includes(ending.signal)) return error;",
     replace: '',

@@ -44,7 +44,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'unconfirmed-job-shown',
-    promise: 'failure.md "Redis is away": nothing that was answered 503 is accepted',
+    promise: 'failure.md "Redis is unreachable": nothing that was answered 503 is accepted',
     in: 'readJobRecord',
     search: 'stored?.isConfirmed ? recordOf(jobId, stored) : undefined',
     replace: 'stored && recordOf(jobId, stored)',
@@ -52,7 +52,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'unconfirmed-job-runs',
-    promise: 'failure.md "Redis is away": nothing of a submission that was answered 503 runs later',
+    promise: 'failure.md "Redis is unreachable": nothing of a submission that was answered 503 runs later',
     in: 'attempt-start.lua',
     search: "if redis.call('HEXISTS', hash, CONFIRMED) == 0 then",
     replace: 'if false then',
@@ -76,7 +76,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'answer-waits-for-its-record',
-    promise: 'failure.md "Redis is away": what was done is answered so, whatever is still to be written',
+    promise: 'failure.md "Redis is unreachable": what was done is answered so, whatever is still to be written',
     in: 'once',
     search: 'await within(FINISHED_WITHIN_MS, () => finishing).catch(() => undefined);',
     replace: 'await finish.run(redis, [record], args);',
@@ -92,7 +92,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'late-rotation-stays',
-    promise: 'failure.md "Redis is away": a new key or secret that was answered 503 is undone',
+    promise: 'failure.md "Redis is unreachable": a new key or secret that was answered 503 is undone',
     in: 'rotateSecret',
     search: 'undo.run(redis, [key], [currentField, secret]).catch(() => undefined);',
     replace: '',
@@ -100,7 +100,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'unconfirmed-voice-message-sent',
-    promise: 'failure.md "Redis is away": a voice message that was answered 503 is never sent',
+    promise: 'failure.md "Redis is unreachable": a voice message that was answered 503 is never sent',
     in: 'confirmed-or-drop.lua',
     search: 'return 0',
     replace: 'return 1',
@@ -132,7 +132,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'refused-submission-stays',
-    promise: 'failure.md "Redis is away": a submission that failed is taken back',
+    promise: 'failure.md "Redis is unreachable": a submission that failed is taken back',
     in: 'JobQueue.submit',
     search: 'refuseSubmission(this.#redis, tenant, fresh.map(idOf)).catch(() => undefined);',
     replace: '',
@@ -144,7 +144,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'submission-waits-for-ever',
-    promise: 'failure.md "Redis is away, or hangs": 503 within 2 s',
+    promise: 'failure.md "Redis is unreachable, or hangs": 503 within 2 s',
     in: 'RequestBudget.#wait',
     search: 'if (!command.isSettled) command.reject(limit.signal.reason);',
     replace: '',
@@ -156,7 +156,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'each-command-waits-for-itself',
-    promise: 'failure.md "Redis is away, or hangs": 503 within 2 s, however many commands a request has',
+    promise: 'failure.md "Redis is unreachable, or hangs": 503 within 2 s, however many commands a request has',
     in: 'RequestBudget.current',
     search: 'own === undefined || own.#isOver',
     replace: 'own !== null',
@@ -164,7 +164,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'command-after-a-deadline-has-none',
-    promise: 'failure.md "Redis is away, or hangs": 503 within 2 s, whatever follows a command that failed',
+    promise: 'failure.md "Redis is unreachable, or hangs": 503 within 2 s, whatever follows a command that failed',
     in: 'RequestBudget.#wait',
     search: 'this.#pending.clear(); this.#rest();',
     replace: '',
@@ -172,7 +172,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'one-request-pays-for-all',
-    promise: 'failure.md "Redis is away, or hangs": what requests share is in the budget of none',
+    promise: 'failure.md "Redis is unreachable, or hangs": what requests share is in the budget of none',
     in: 'Replication.confirm',
     search: 'RequestBudget.outside(() => this.#run())',
     replace: 'this.#run()',
@@ -180,7 +180,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'requests-without-a-budget',
-    promise: 'failure.md "Redis is away, or hangs": 503 within 2 s, on every route of API and gateway',
+    promise: 'failure.md "Redis is unreachable, or hangs": 503 within 2 s, on every route of API and gateway',
     in: 'listen',
     search: 'budget.run(() => handle(request, response))',
     replace: 'handle(request, response)',
@@ -213,7 +213,7 @@ export const queueFaults: readonly Fault[] = [
   {
     name: 'accepted-job-not-remembered',
     promise:
-      'failure.md "Redis\' master is replaced": what the new master has missed is submitted again by the API',
+      'failure.md "The Redis master is replaced": what the new master has missed is submitted again by the API',
     in: 'JobQueue.#commit',
     search: 'this.#journal.note(accepted);',
     replace: '',
@@ -221,7 +221,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'replicas-not-waited-for',
-    promise: 'failure.md "Redis\' master and the API die at once": none is lost with REDIS_WAIT_REPLICAS',
+    promise: 'failure.md "The Redis master and the API die together": none is lost with REDIS_WAIT_REPLICAS',
     in: 'Replication.#confirmAll',
     search: 'reached >= replicas && isKnown',
     replace: 'reached >= 0 && isKnown',
@@ -237,7 +237,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'refused-source-tried-again',
-    promise: 'failure.md "The source answers 4xx": not tried again',
+    promise: 'failure.md "The source returns another 4xx": not tried again',
     in: 'asBullError',
     search: "error.code !== 'INTERNAL_ERROR'",
     replace: "error.code === 'INVALID_VIDEO'",
@@ -373,7 +373,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'wrong-clock-takes-jobs',
-    promise: 'failure.md "The clock": a worker takes no jobs while it is more than 5 s off',
+    promise: 'failure.md "A worker\'s clock": a worker takes no jobs while it is more than 5 s off',
     in: 'pauseBy',
     search: "probes.on('changed', follow);",
     replace: '',
@@ -397,7 +397,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'workspace-left-behind',
-    promise: 'failure.md "How that is tested": no temporary file is left',
+    promise: 'failure.md "How this is tested": no temporary file is left',
     in: 'Workspaces.use',
     search:
       'mkdtemp(join(this.folder, `${name}-`)); try { return await work(folder); } finally { await rm(folder, { recursive: true, force: true }); }',

@@ -20,7 +20,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'gone-receiver-asked-again',
-    promise: 'failure.md "The receiver answers 410": failed at once, no more tries',
+    promise: 'failure.md "The receiver returns 410": failed at once, no more tries',
     in: 'tryWebhook',
     search: 'last || (httpStatus !== null && finalStatuses.has(httpStatus))',
     replace: 'last',
@@ -124,7 +124,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'expired-destination-asked-again',
-    promise: 'failure.md "A destination answers another 4xx": failed at once, no more tries',
+    promise: 'failure.md "A destination returns any other 4xx": failed at once, no more tries',
     in: 'answered',
     search: "status >= 500 || PASSING.has(status) ? 'failed' : 'refused'",
     replace: "status >= 400 || PASSING.has(status) ? 'failed' : 'refused'",
@@ -245,7 +245,7 @@ export const webhookFaults: readonly Fault[] = [
   {
     name: 'voice-message-without-its-key',
     promise:
-      'failure.md "The gateway\'s answer is lost": the repetition has the same Idempotency-Key: one message',
+      'failure.md "The gateway\'s response is lost": the repetition has the same Idempotency-Key: one message',
     in: 'sendVoiceMessage',
     search: "...call.headers, 'idempotency-key': idempotencyKey }",
     replace: '...call.headers }',
@@ -278,7 +278,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'any-504-is-final',
-    promise: 'failure.md "The gateway\'s answer is lost": our gateway is asked again with the same key',
+    promise: 'failure.md "The gateway\'s response is lost": our gateway is asked again with the same key',
     in: 'soundpost',
     search: 'isOurs && retryable === false',
     replace: 'isOurs && answered.status === 504',
@@ -294,7 +294,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'reason-hidden-while-trying',
-    promise: 'failure.md "The gateway is away": `voiceMessage.error` says why the last try failed',
+    promise: 'failure.md "The gateway is unreachable": `voiceMessage.error` says why the last try failed',
     in: 'readPart',
     search: 'attempts === 0 || failure === undefined ? null',
     replace: 'attempts >= 0 || failure === undefined ? null',
@@ -310,7 +310,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'message-given-up-stays-sent',
-    promise: 'failure.md "The network gives a message up": the voice message is `failed`',
+    promise: 'failure.md "The network gives up on a message": the voice message is `failed`',
     in: 'readMessage',
     search: "if (messageStatus !== 'ERROR') return",
     replace: 'if (messageStatus) return',
@@ -318,7 +318,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'note-given-up-asked-for-by-its-old-key',
-    promise: 'failure.md "The network gives a message up": a run goes on at that note',
+    promise: 'failure.md "The network gives up on a message": a run goes on at that note',
     in: 'JobFollowUps.goOnWithVoice',
     search: 'isUndelivered || mayBeSent ? next : keyRound',
     replace: 'mayBeSent ? next : keyRound',
@@ -326,7 +326,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'first-note-given-up-sends-the-run-again',
-    promise: 'failure.md "The network gives a message up": a run goes on at that note, also at the first one',
+    promise: 'failure.md "The network gives up on a message": a run goes on at that note, also at the first one',
     in: 'send',
     search: '(stopped > 0 || isUndelivered)',
     replace: 'stopped > 0',
@@ -334,7 +334,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'queued-note-shown-as-not-tried',
-    promise: 'failure.md "The network gives a message up": a note that is queued already is still sent',
+    promise: 'failure.md "The network gives up on a message": a note that is queued already is still sent',
     in: 'readPart',
     search: 'if (!found.isThere) return undefined;',
     replace: 'if (found.attempts === 0 && !found.hasEnded) return undefined;',
@@ -374,7 +374,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'unknown-message-sent-again',
-    promise: 'failure.md "The gateway\'s answer is lost": another server\'s: unknown, not sent again',
+    promise: 'failure.md "The gateway\'s response is lost": another server\'s: unknown, not sent again',
     in: 'mayRepeat',
     search: "gateway.kind === 'soundpost' || onUnknown === 'resend'",
     replace: "gateway.kind === 'soundpost' || onUnknown !== undefined",
@@ -382,7 +382,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'busy-gateway-refuses',
-    promise: 'failure.md "The gateway is away, 429, 503": ten tries over an hour',
+    promise: 'failure.md "The gateway is unreachable": ten tries over an hour',
     in: 'NOT_NOW',
     search: '429, 503',
     replace: '503',

@@ -143,13 +143,11 @@ describe('a job', () => {
   });
 
   it('of a key over its budget runs its tools at nice 19', async () => {
-    const [tool, id] = [folder.at('ffprobe'), folder.at('ffprobe-id')];
+    const [tool, id] = [folder.at('ffmpeg'), folder.at('ffmpeg-id')];
     await writeFile(tool, `#!/bin/sh\necho $$ > ${id}\nexec sleep 600`, { mode: 0o755 });
-    const tools = { ...around.services.tools, ffprobePath: tool };
+    const tools = { ...around.services.tools, ffmpegPath: tool };
     const charge = async () => true;
-    // Of an MP4 nobody would ask ffprobe.
-    await folder.place('silence.wav');
-    const { abort, result } = start('silence.wav', { format: 'mp3' }, {}, { order: 1, tools, charge });
+    const { abort, result } = start('speech.mp4', { format: 'mp3' }, {}, { order: 1, tools, charge });
     await until('it is lowered', async () => {
       const pid = Number(await readFile(id, 'latin1').catch(() => ''));
       return pid > 0 && getPriority(pid) === constants.priority.PRIORITY_LOW;

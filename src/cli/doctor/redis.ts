@@ -10,7 +10,7 @@ import type { System } from './system.ts';
 
 type RedisTarget = ReturnType<typeof parseRedisUrl>;
 
-/** Everything that the service's user needs (docs/operations/redis.md "A user of its own"). */
+/** Everything that the service's user needs (docs/operations/redis.md "A dedicated user"). */
 export const ACL_RULE =
   'resetchannels &{soundpost}:* ~{soundpost}* -@all +@read +@write +@pubsub +@transaction +@connection -@dangerous +eval +evalsha +time +wait +info +cluster|slots +cluster|info';
 
@@ -52,7 +52,7 @@ export async function checkRedisServer(server: ServerToCheck, system: System): P
   const refused = await refusalOf(server.redis);
   if (refused !== undefined) {
     const found = `the user in REDIS_URL lacks a permission (${refused})`;
-    const remedy = 'give it the rule in docs/operations/redis.md "A user of its own"';
+    const remedy = 'give it the rule in docs/operations/redis.md "A dedicated user"';
     return [{ verdict: 'fault', found, remedy, command: mending('permission', server, system) }];
   }
   const { version, name } = await versionOf(server.redis);

@@ -88,7 +88,7 @@ async function look(options: FitnessOptions, heard: () => Error | undefined): Pr
     if (/NOPERM/.test(message)) {
       throw new RedisUnfit(
         'permission',
-        `the user of REDIS_URL lacks a permission (${message}); docs/operations/redis.md "A user of its own" has the ACL rule`,
+        `the user of REDIS_URL lacks a permission (${message}); docs/operations/redis.md "A dedicated user" has the ACL rule`,
       );
     }
     if (/WRONGPASS|NOAUTH|invalid password/i.test(message)) {
