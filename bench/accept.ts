@@ -5,7 +5,7 @@
  *     node bench/accept.ts [--seconds 5] [--runs 5] [--connections 64]
  */
 import { load, openApiBench, typicalAllow, typicalJob } from './measuring/api.ts';
-import { askedFor, inTurns, median, printRow } from './measuring/comparison.ts';
+import { askedFor, grouped, inTurns, median, printRow } from './measuring/comparison.ts';
 
 const { seconds, runs, connections } = askedFor({ seconds: 5, runs: 5, connections: 64 });
 const bench = await openApiBench(typicalAllow);
@@ -45,11 +45,11 @@ printRow({
   ...figures,
   reach: null,
   remarks: [
-    { what: `p99 at ${Math.round(half)}/s`, value: atHalf.p99, unit: 'ms', reach: { atMost: 50 } },
-    { what: 'p50 there', value: atHalf.p50, unit: 'ms' },
+    { what: `p99 at ${grouped(Math.round(half))}/s`, value: atHalf.p99, unit: 'ms', reach: { atMost: 50 } },
+    { what: 'p50 at the same rate', value: atHalf.p50, unit: 'ms' },
     { what: '`queue.add` behind a plain node:http server', value: median(served), unit: '/s' },
-    { what: 'processor time of the API for each', value: costs.ours, unit: 'µs' },
-    { what: 'and of bare `queue.add`', value: costs.theirs, unit: 'µs' },
+    { what: 'processor time of the API per request', value: costs.ours, unit: 'µs' },
+    { what: 'of bare `queue.add`', value: costs.theirs, unit: 'µs' },
   ],
 });
 await bench.close();

@@ -55,8 +55,8 @@ for (const { what, format, input, encoder } of rows) {
     });
   const theirs = () => secondsOf(() => rawFfmpeg(file, ...encoder, join(bench.folder, `raw.${format}`)));
   printRow({
-    what: `${what}, ${minutes} min, probe and media stage on a local file`,
-    against: 'raw ffmpeg encoding it',
+    what: `${what}, ${minutes} min, from a local file, without API and queue`,
+    against: 'raw ffmpeg, which encodes',
     unit: 's',
     ...(await inTurns(runs, ours, theirs, { warmUp: false })),
     reach: { atMost: 0.02 },

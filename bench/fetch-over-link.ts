@@ -65,14 +65,19 @@ const { peakConnections } = await several.count();
 for (const [index, { what, reach }] of jobs.entries()) {
   const { ours = [], raw: encodings = [], shares = [] } = figures[index] ?? {};
   printRow({
-    what: `${minutes}-min 720p MP4 at a URL over 20 Mbit/s, 50 ms → ${what}`,
+    what: `${minutes}-min 720p MP4 at a URL over a link of 20 Mbit/s and 50 ms → ${what}`,
     against: 'full download, then raw ffmpeg',
     unit: 's',
     ours,
     theirs: encodings.map((seconds, nth) => seconds + (downloads[nth] ?? Number.NaN)),
     reach,
     remarks: [
-      { what: 'bytes of the file', value: median(shares) * 100, unit: '%', reach: { atMost: 5 } },
+      {
+        what: 'share of the file that is downloaded',
+        value: median(shares) * 100,
+        unit: '%',
+        reach: { atMost: 5 },
+      },
       { what: 'connections', value: peakConnections, unit: '', reach: { atMost: 16 } },
     ],
   });

@@ -43,7 +43,7 @@ printRow({
   ...figures,
   reach: { atMost: 1.05 },
   remarks: [
-    { what: 'bytes of the file', value: median(shares) * 100, unit: '%' },
+    { what: 'share of the file that is downloaded', value: median(shares) * 100, unit: '%' },
     { what: 'connections', value: peakConnections, unit: '', reach: { atMost: 16 } },
   ],
 });

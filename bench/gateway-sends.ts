@@ -8,7 +8,7 @@ import { createCipheriv, createHash, createHmac, randomBytes } from 'node:crypto
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { load } from './measuring/api.ts';
-import { askedFor, inTurns, printRow } from './measuring/comparison.ts';
+import { askedFor, grouped, inTurns, printRow } from './measuring/comparison.ts';
 import { inputFolder, voiceOf } from './measuring/inputs.ts';
 import { openService } from './measuring/service.ts';
 import { voiceRequests } from './measuring/voice-requests.ts';
@@ -38,7 +38,7 @@ for (const minutes of [1, 15]) {
   const ours = async () =>
     (await load({ port, requests, status: 200, connections, seconds, perSecond: null })).perSecond;
   printRow({
-    what: `sends of a ready voice note of ${minutes} min (${Math.round(file.length / 1024)} KiB) on loopback, from ${connections} instances at a time`,
+    what: `sending a finished voice note of ${minutes} min (${grouped(Math.round(file.length / 1024))} KiB) on loopback, ${connections} instances at a time`,
     against: 'AES-256-CBC, HMAC and two hashes of the same bytes in one thread',
     unit: '/s',
     ...(await inTurns(runs, ours, () => bare(file))),

@@ -41,7 +41,7 @@ const request = { ...typicalJob, options: { webhook: 'http://127.0.0.1:9/hook' }
 
 const bytes: number[] = [];
 const milliseconds: number[] = [];
-const connections = { api: [] as number[], worker: [] as number[], gateway: [] as number[] };
+const connections = { 'API process': [] as number[], worker: [] as number[], gateway: [] as number[] };
 
 for (let nth = 0; nth < runs; nth += 1) await measure();
 
@@ -61,7 +61,7 @@ async function measure(): Promise<void> {
   const gateway = home.start('gateway');
   await gateway.says(/^Gateway/m);
   await wait(SETTLE_MS);
-  connections.api.push(withApi - none);
+  connections['API process'].push(withApi - none);
   connections.worker.push(withWorker - withApi);
   connections.gateway.push((await count()) - withWorker);
   for (const { signal, exited } of [worker, gateway]) {
@@ -151,9 +151,9 @@ async function usageOf(redis: Redis): Promise<{ bytes: number; seconds: number }
   };
 }
 
-const what = `a job of ${seconds} s, asked for ${questions} times and told by webhook`;
+const what = `job of ${seconds} s, polled ${questions} times, with a webhook`;
 printRow({
-  what: `Redis: memory that is kept of ${what}`,
+  what: `Redis memory per finished ${what}`,
   against: null,
   unit: 'bytes',
   ours: bytes,
@@ -161,7 +161,7 @@ printRow({
   reach: null,
 });
 printRow({
-  what: `Redis: processor time for ${what}`,
+  what: `Redis processor time per ${what}`,
   against: null,
   unit: 'ms',
   ours: milliseconds,
@@ -170,7 +170,7 @@ printRow({
 });
 for (const [name, ours] of Object.entries(connections)) {
   printRow({
-    what: `Redis: connections of one ${name}`,
+    what: `Redis connections per ${name}`,
     against: null,
     unit: '',
     ours,

@@ -13,7 +13,7 @@ import { JobQueue } from '../src/jobs/job-queue.ts';
 import { openQueue } from '../src/jobs/open-queue.ts';
 import { resultOf } from '../test/jobs/job-result.ts';
 import { type ApiBench, load, openApiBench, typicalAllow, typicalJob } from './measuring/api.ts';
-import { askedFor, inTurns, median, printRow } from './measuring/comparison.ts';
+import { askedFor, grouped, inTurns, median, printRow } from './measuring/comparison.ts';
 import { typicalPayload } from './measuring/typical-payload.ts';
 
 const PER_SECOND = 100;
@@ -143,7 +143,7 @@ const bytes = await fill(full, fullQueue);
 
 const tails = { full: [] as number[], none: [] as number[] };
 printRow({
-  what: `accepting at ${PER_SECOND}/s with ${jobs} jobs queued, p50`,
+  what: `accepting at ${PER_SECOND}/s with ${grouped(jobs)} jobs queued, p50`,
   against: 'with none queued',
   unit: 'ms',
   ...(await inTurns(runs, acceptance(full, tails.full, false), acceptance(none, tails.none, true))),
@@ -156,7 +156,7 @@ printRow({
 });
 await none.empty();
 printRow({
-  what: `dispatch with ${jobs} jobs queued, from a worker that becomes free to its having the job of another key`,
+  what: `time until a free worker has a job of another key, with ${grouped(jobs)} jobs queued`,
   against: 'with none queued',
   unit: 'ms',
   ...(await inTurns(runs, await dispatch(full, fullQueue, false), await dispatch(none, noneQueue, true))),

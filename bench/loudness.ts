@@ -58,13 +58,18 @@ function twoPasses(): Promise<number> {
 
 printRow({
   what: `normalize to ${TARGET_LUFS} LUFS, ${minutes} min → mp3 192k`,
-  against: 'loudnorm in two passes, the second encodes',
+  against: 'two passes of loudnorm, encoding in the second',
   unit: 's',
   ...(await inTurns(runs, ours, twoPasses)),
   reach: { atMost: 0.4 },
   remarks: [
-    { what: 'off the target, at most', value: Math.max(...misses), unit: 'LU', reach: { atMost: 0.5 } },
-    { what: 'true peak, at most', value: Math.max(...peaks), unit: 'dBTP', reach: { atMost: -1 } },
+    {
+      what: 'largest deviation from the target',
+      value: Math.max(...misses),
+      unit: 'LU',
+      reach: { atMost: 0.5 },
+    },
+    { what: 'highest true peak', value: Math.max(...peaks), unit: 'dBTP', reach: { atMost: -1 } },
   ],
 });
 await bench.close();

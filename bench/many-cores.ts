@@ -74,8 +74,8 @@ async function ended({ signal, exited }: RunningProcess): Promise<void> {
 
 const costs = { ours: [] as number[], theirs: [] as number[] };
 printRow({
-  what: `${jobs} jobs whose encoding is a sleep of ${sleepMs} ms, one worker of ${places}`,
-  against: `${workers} workers of ${places / workers}`,
+  what: `${jobs} jobs with a sleep of ${sleepMs} ms instead of encoding, one worker with ${places} slots`,
+  against: `${workers} workers with ${places / workers} slots each`,
   unit: 'jobs/s',
   ...(await inTurns(
     runs,
@@ -86,8 +86,8 @@ printRow({
   )),
   reach: { atLeast: 0.95 },
   remarks: [
-    { what: 'processor time of the worker for a job', value: median(costs.ours), unit: 'ms' },
-    { what: `and of the ${workers}`, value: median(costs.theirs), unit: 'ms' },
+    { what: 'processor time of the worker per job', value: median(costs.ours), unit: 'ms' },
+    { what: `of the ${workers} workers together`, value: median(costs.theirs), unit: 'ms' },
   ],
 });
 await ended(api);

@@ -74,9 +74,10 @@ async function underLoad(service: ServiceBench): Promise<void> {
 }
 
 for (const [index, name] of names.entries()) {
+  const title = name === 'api' ? 'API' : name;
   const load = `${jobs} jobs of ${MINUTES} min, 400 requests/s and 10 voice messages/s for ${seconds} s`;
   printRow({
-    what: `memory of the ${name}, idle`,
+    what: `memory of the ${title}, idle`,
     against: null,
     unit: 'MiB',
     ours: idle[index] ?? [],
@@ -84,7 +85,7 @@ for (const [index, name] of names.entries()) {
     reach: { atMost: name === 'worker' ? 110 : 150 },
   });
   printRow({
-    what: `memory of the ${name}, at most under load (${load})`,
+    what: `peak memory of the ${title} under load (${load})`,
     against: null,
     unit: 'MiB',
     ours: most[index] ?? [],

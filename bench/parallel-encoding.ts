@@ -48,7 +48,7 @@ for (const { format, bitrate, encoder } of rows) {
     reach: { atMost: 0.65 },
     remarks: [
       {
-        what: 'samples decoded that were not encoded, or the other way round',
+        what: 'difference between samples decoded and encoded',
         value: extra,
         unit: '',
         reach: { atMost: 0 },

@@ -9,10 +9,14 @@
  *   sends to either; ours is told at once and goes on sending, then waits and downloads.
  * - One clip that was uploaded before, from its submission to the event that tells its end, against one ffmpeg; to MP3, to a voice note, and copied. A figure is the mean of `--single` clips,
  *   one after the other.
+ * - The queue with a webhook for each job, and with requests that wait for their result.
  *
  *     node bench/short-jobs.ts [--jobs 60] [--seconds 10] [--single 20] [--runs 5]
  */
+import { once } from 'node:events';
 import { openAsBlob } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { BUILT_FOLDER } from 'soundpost-testing/needs';
 import { asCloned } from './measuring/as-cloned.ts';
@@ -20,6 +24,7 @@ import { askedFor, inTurns, printRow, secondsOf } from './measuring/comparison.t
 import { clipOf, inputFolder } from './measuring/inputs.ts';
 import { ffmpegBy } from './measuring/jobs.ts';
 import {
+  allCompleted,
   completed,
   copying,
   cores,
@@ -27,6 +32,7 @@ import {
   inClients,
   measureQueue,
   removeJobs,
+  submitted,
   toMp3,
   uploaded,
   voicing,
@@ -51,17 +57,81 @@ const kinds: readonly Kind[] = [
   { name: 'lean', program: 'src/main.ts', ffmpeg: join(BUILT_FOLDER, 'ffmpeg'), atLeast: 0.75 },
 ];
 
+/** Webhooks that came. */
+let received = 0;
+const receiver = createServer((request, response) => {
+  received += 1;
+  request.resume();
+  response.writeHead(204).end();
+});
+await once(receiver.listen(0, '127.0.0.1'), 'listening');
+const receiverHost = `127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+
 for (const kind of kinds) {
-  const service = await openService({}, kind.program);
+  const service = await openService({ OUTBOUND_ALLOW: receiverHost }, kind.program);
   const queue = { service, file, length, jobs, runs, warmUp: true, ffmpeg: kind.ffmpeg };
   const ffmpegName = `the same ffmpeg (${kind.name})`;
   await measureQueue({ ...queue, ffmpegName, way: encoding, reach: { atLeast: kind.atLeast } });
   await measureQueue({ ...queue, ffmpegName, way: copying, reach: { atLeast: 0.5 } });
   await measureClients(service, kind);
+  await measureWays(service, kind);
   await measureOne(service, kind, encoding, 1.5);
   await measureOne(service, kind, voicing, 1.5);
   await measureOne(service, kind, copying, 2);
   await service.close();
+}
+receiver.close();
+
+/** The queue of {@link encoding} with a webhook each, and by `Prefer: wait`, against the plain one. */
+async function measureWays(service: ServiceBench, { name }: Kind): Promise<void> {
+  const request = { source: await uploaded(service, file), output: toMp3 };
+  const rateOf = async (work: () => Promise<string[]>): Promise<number> => {
+    let jobIds: string[] = [];
+    const took = await secondsOf(async () => {
+      jobIds = await work();
+    });
+    await removeJobs(service, jobIds);
+    return (jobs * 60) / took;
+  };
+  const queued = async (more = {}): Promise<string[]> => {
+    const jobIds = await submitted(service, { ...request, ...more }, jobs);
+    await allCompleted(service, jobIds);
+    return jobIds;
+  };
+  const withWebhooks = async (): Promise<string[]> => {
+    const before = received;
+    const jobIds = await queued({ options: { webhook: `http://${receiverHost}/` } });
+    while (received - before < jobs) await once(receiver, 'request');
+    return jobIds;
+  };
+  const waitedFor = async (): Promise<string[]> => {
+    const jobIds: string[] = [];
+    // The most that may wait for one key.
+    await inClients(50, jobs, async () => {
+      const response = await fetch(`${service.apiUrl}/v1/extract`, {
+        method: 'POST',
+        headers: { 'x-api-key': service.key, 'content-type': 'application/json', prefer: 'wait=60' },
+        body: JSON.stringify(request),
+      });
+      const { data } = (await response.json()) as { data: { jobId: string; status: string } };
+      if (data.status !== 'completed') throw new Error(`the job is ${data.status}`);
+      jobIds.push(data.jobId);
+    });
+    return jobIds;
+  };
+  const plain = () => rateOf(queued);
+  for (const [how, work] of [
+    ['with a webhook each', withWebhooks],
+    ['by `Prefer: wait`', waitedFor],
+  ] as const) {
+    printRow({
+      what: `${jobs} jobs of ${length} of audio → mp3 192k ${how}, ${name}`,
+      against: 'the same jobs without that',
+      unit: 'jobs/min',
+      ...(await inTurns(runs, () => rateOf(work), plain)),
+      reach: { atLeast: 0.9 },
+    });
+  }
 }
 
 async function measureClients(service: ServiceBench, { name }: Kind): Promise<void> {
@@ -102,8 +172,8 @@ async function measureClients(service: ServiceBench, { name }: Kind): Promise<vo
     return (jobs * 60) / took;
   };
   printRow({
-    what: `${jobs} clips of ${length} sent along with their jobs → mp3 192k downloaded, ${cores} clients, ${name}`,
-    against: 'Express and fluent-ffmpeg with Debian’s ffmpeg, the MP3 in the answer',
+    what: `${jobs} clips of ${length} uploaded with the request → mp3 192k, downloaded, ${cores} clients, ${name}`,
+    against: 'Express and fluent-ffmpeg with Debian’s ffmpeg, which returns the MP3',
     unit: 'jobs/min',
     ...(await inTurns(runs, ours, theirs)),
     reach: { atLeast: 1.1 },

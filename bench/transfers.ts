@@ -33,7 +33,7 @@ async function measure(what: string, transfer: () => Promise<number>): Promise<v
   printRow({ what, against: null, unit: 's', ours, theirs: [], reach: null });
 }
 
-await measure('API: processor time for a GB of uploads', async () => {
+await measure('processor time of the API per GB uploaded', async () => {
   const form = new FormData();
   form.append('file', video, 'talk.mp4');
   const { body } = await service.api.call('POST', '/v1/uploads', form);
@@ -45,7 +45,7 @@ await measure('API: processor time for a GB of uploads', async () => {
 const request = { source: await uploaded(service, file), output: { format: 'wav' } };
 const jobId = await service.api.submit(request);
 await completed(service, jobId);
-await measure('API: processor time for a GB of downloads', async () => {
+await measure('processor time of the API per GB downloaded', async () => {
   const response = await fetch(`${service.apiUrl}/v1/download/${jobId}`, {
     headers: { 'x-api-key': service.key },
   });

@@ -1,5 +1,5 @@
 /** The tables and the plot of docs/performance.md, made of what was measured. */
-import { figureOf, isReached, median, type Reach, type Row } from '../bench/measuring/comparison.ts';
+import { figureOf, grouped, isReached, median, type Reach, type Row } from '../bench/measuring/comparison.ts';
 import { type Machine, readResults, rowScripts } from '../bench/measuring/results.ts';
 import { code, markdownTable } from './markdown-table.ts';
 
@@ -10,12 +10,12 @@ export function performanceTable(): string {
   const waiting = rowScripts.filter((script) => results.every((result) => result.script !== script));
   const names = waiting.map((script) => code(`bench/${script}.ts`)).join(', ');
   const table = markdownTable(
-    ['What', 'Against', 'Theirs', 'Ours', 'Ratio', 'To reach', 'Runs', 'Besides', 'Script'],
+    ['What', 'Against', 'Theirs', 'Ours', 'Ratio', 'Target', 'Runs', 'Also measured', 'Script'],
     rows.map(({ script, row }) => [
       row.what,
       row.against ?? '–',
       row.theirs.length === 0 ? '–' : amount(median(row.theirs), row.unit),
-      amount(median(row.ours), row.unit),
+      amount(median(row.ours), row.unit, row.theirs.length === 0 ? row.reach : null),
       row.theirs.length === 0 ? '–' : ratio(row),
       row.reach === null ? '–' : promise(row.reach, figureOf(row), row.theirs.length === 0 ? row.unit : ''),
       String(row.ours.length),
@@ -25,7 +25,7 @@ export function performanceTable(): string {
   );
   return waiting.length === 0
     ? table
-    : `${table}\n\nThere, but not measured five times on a quiet machine yet: ${names}.`;
+    : `${table}\n\nNot yet measured five times on a quiet machine: ${names}.`;
 }
 
 export function machineTable(): string {
@@ -42,33 +42,41 @@ export function machineTable(): string {
     kinds.set(name, kind);
   }
   return markdownTable(
-    ['Processor', 'Memory', 'Node', 'ffmpeg', 'Redis', 'Measured on', 'Load before, at most', 'Scripts'],
+    ['Processor', 'Memory', 'Node', 'ffmpeg', 'Redis', 'Date', 'Highest load average before', 'Scripts'],
     [...kinds.values()].map(({ machine, scripts, days, loads }) => [
       `${machine.processor}, ${machine.cores} cores`,
       `${machine.memoryGib} GiB`,
       machine.node,
       machine.ffmpeg,
       machine.redis,
-      [...days].join(', '),
+      [...days].toSorted().join(', '),
       String(Math.max(...loads)),
       scripts.join(', '),
     ]),
   );
 }
 
-function amount(value: number, unit: string): string {
-  const digits = value >= 1000 ? 0 : value >= 100 ? 0 : value >= 10 ? 1 : 2;
-  return `${value.toFixed(digits)} ${unit}`.trim();
+function amount(value: number, unit: string, reach: Reach | null = null): string {
+  const isCount = unit === '' && Number.isInteger(value);
+  const digits = isCount || value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  return `${grouped(value, digitsFor(value, digits, reach))} ${unit}`.trim();
+}
+
+/** More than the usual ones where the rounded figure would reach its target and the figure does not, or the reverse. */
+function digitsFor(value: number, usual: number, reach: Reach | null): number {
+  const isRight =
+    reach === null || isReached(Number(value.toFixed(usual)), reach) === isReached(value, reach);
+  return isRight ? usual : digitsFor(value, usual + 1, reach);
 }
 
 /** The median of the pairs, and how far they lie apart. */
-function ratio({ ours, theirs }: Row): string {
+function ratio({ ours, theirs, reach }: Row): string {
   const ratios = ours.map((value, nth) => value / (theirs[nth] ?? Number.NaN));
-  return `${short(median(ratios))} (${short(Math.min(...ratios))} … ${short(Math.max(...ratios))})`;
+  return `${short(median(ratios), reach)} (${short(Math.min(...ratios))} … ${short(Math.max(...ratios))})`;
 }
 
-function short(value: number): string {
-  return value < 0.1 ? value.toFixed(3) : value.toFixed(2);
+function short(value: number, reach: Reach | null = null): string {
+  return value.toFixed(digitsFor(value, value < 0.1 ? 3 : 2, reach));
 }
 
 function promise(reach: Reach, value: number, unit: string): string {
@@ -80,7 +88,7 @@ function besides({ remarks }: Row): string {
   return remarks
     .map(({ what, value, unit, reach }) => {
       const promised = reach === null ? '' : ` (${promise(reach, value, '')})`;
-      return `${what}: ${amount(value, unit)}${promised}`;
+      return `${what}: ${amount(value, unit, reach)}${promised}`;
     })
     .join('; ');
 }
@@ -101,7 +109,7 @@ export function performancePlot(): string {
     const value = figureOf(row);
     const kind = row.reach === null ? 'plain' : isReached(value, row.reach) ? 'good' : 'bad';
     const mark = row.reach === null ? null : 'atMost' in row.reach ? row.reach.atMost : row.reach.atLeast;
-    const label = `${short(value)}${row.unit.includes('/') ? ' of the rate' : ' of the time'}`;
+    const label = `${short(value, row.reach)}${row.unit.includes('/') ? ' of the rate' : ' of the time'}`;
     return [
       `<text x="${LEFT}" y="${y}" class="what">${escapeXml(row.what.replaceAll('`', ''))}</text>`,
       `<rect x="${LEFT}" y="${y + 6}" width="${ONE - LEFT}" height="16" class="base"/>`,
@@ -118,7 +126,7 @@ export function performancePlot(): string {
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="Soundpost against its baselines">`,
     `<style>${style}</style>`,
     `<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>`,
-    `<text x="${LEFT}" y="18">grey: what it is compared with; green: reached; amber: not; the black mark: what was promised; blue: nothing was</text>`,
+    `<text x="${LEFT}" y="18">grey: baseline; green: target reached; amber: target missed; black mark: target; blue: no target</text>`,
     ...bars,
     '</svg>',
     '',

@@ -45,6 +45,11 @@ export function figureOf({ ours, theirs }: Pick<Row, 'ours' | 'theirs'>): number
     : median(ours.map((value, nth) => value / (theirs[nth] ?? Number.NaN)));
 }
 
+/** For the reader: `1,000,000`. */
+export function grouped(value: number, digits = 0): string {
+  return value.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
 export function isReached(value: number, reach: Reach): boolean {
   return 'atMost' in reach ? value <= reach.atMost : value >= reach.atLeast;
 }

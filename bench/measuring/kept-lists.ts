@@ -5,7 +5,7 @@ import { ownKey } from 'soundpost-kit/redis/keys';
 import { Client } from 'soundpost-testing/client';
 import { resultOf } from '../../test/jobs/job-result.ts';
 import { openApiBench, typicalJob } from './api.ts';
-import { printRow } from './comparison.ts';
+import { grouped, printRow } from './comparison.ts';
 
 /** One in so many has failed. */
 const FAILED_EACH = 100;
@@ -44,14 +44,14 @@ export async function measureLists(amount: Amount, runs: number): Promise<void> 
     ['a search without a match, one request', list('q=nothing-like-it')],
     ['`jobs list --status failed`, with the start of the command', () => listFailed(url, api.key)],
     [
-      `usage with ${amount.unfinished} unfinished jobs`,
+      `usage with ${grouped(amount.unfinished)} unfinished jobs`,
       () => new Client(url, busyKey).call('GET', '/v1/usage'),
     ],
-    [`queued ones among ${amount.unfinished}`, list('status=queued', new Client(url, busyKey))],
+    [`queued ones among ${grouped(amount.unfinished)}`, list('status=queued', new Client(url, busyKey))],
   ];
   const print = (what: string, ours: number[]): void =>
     printRow({
-      ...{ what: `among ${amount.kept} jobs: ${what}`, against: null, unit: 'ms', ours },
+      ...{ what: `among ${grouped(amount.kept)} jobs: ${what}`, against: null, unit: 'ms', ours },
       ...{ theirs: [], reach: null },
     });
   print('the first list by state after an upgrade', [await ms(list('status=failed'))]);

@@ -138,14 +138,14 @@ export async function measureQueue(queue: QueueOfJobs): Promise<void> {
     return (jobs * 60) / seconds;
   };
   printRow({
-    what: `${jobs} jobs of ${length} → ${way.name} through ${cores} cores, first submission to last completion`,
+    what: `${jobs} jobs of ${length} of audio → ${way.name} on ${cores} cores, first submission to last completion`,
     against: `\`xargs -P${cores}\` over ${ffmpegName}`,
     unit: 'jobs/min',
     ...(await inTurns(runs, ours, theirs, { warmUp })),
     reach,
     remarks: [
       {
-        what: 'processor time of API and worker for a job, without ffmpeg',
+        what: 'processor time of API and worker per job, without ffmpeg',
         value: median(nodeMs),
         unit: 'ms',
       },

@@ -17,7 +17,7 @@ it('every row was measured five times at the least, together with what it is com
   const results = readResults(projectFolder);
   const page = await readFile(join(projectFolder, 'docs/performance.md'), 'utf8');
   const waiting = rowScripts.filter((name) => results.every(({ script }) => script !== name));
-  const [, named = ''] = /^There, but not measured .*: (.*)\.$/m.exec(page) ?? [];
+  const [, named = ''] = /^Not yet measured .*: (.*)\.$/m.exec(page) ?? [];
   expect(named).toBe(waiting.map((name) => `\`bench/${name}.ts\``).join(', '));
   for (const { ours, theirs } of results.flatMap(({ result }) => result.rows)) {
     expect(ours.length).toBeGreaterThanOrEqual(5);

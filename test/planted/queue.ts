@@ -76,7 +76,8 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'answer-waits-for-its-record',
-    promise: 'failure.md "Redis is unreachable": what was done is answered so, whatever is still to be written',
+    promise:
+      'failure.md "Redis is unreachable": what was done is answered so, whatever is still to be written',
     in: 'once',
     search: 'await within(FINISHED_WITHIN_MS, () => finishing).catch(() => undefined);',
     replace: 'await finish.run(redis, [record], args);',
@@ -156,7 +157,8 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'each-command-waits-for-itself',
-    promise: 'failure.md "Redis is unreachable, or hangs": 503 within 2 s, however many commands a request has',
+    promise:
+      'failure.md "Redis is unreachable, or hangs": 503 within 2 s, however many commands a request has',
     in: 'RequestBudget.current',
     search: 'own === undefined || own.#isOver',
     replace: 'own !== null',
@@ -164,7 +166,8 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'command-after-a-deadline-has-none',
-    promise: 'failure.md "Redis is unreachable, or hangs": 503 within 2 s, whatever follows a command that failed',
+    promise:
+      'failure.md "Redis is unreachable, or hangs": 503 within 2 s, whatever follows a command that failed',
     in: 'RequestBudget.#wait',
     search: 'this.#pending.clear(); this.#rest();',
     replace: '',

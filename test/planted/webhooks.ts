@@ -326,7 +326,8 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'first-note-given-up-sends-the-run-again',
-    promise: 'failure.md "The network gives up on a message": a run goes on at that note, also at the first one',
+    promise:
+      'failure.md "The network gives up on a message": a run goes on at that note, also at the first one',
     in: 'send',
     search: '(stopped > 0 || isUndelivered)',
     replace: 'stopped > 0',
