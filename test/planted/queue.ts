@@ -240,7 +240,7 @@ export const queueFaults: readonly Fault[] = [
   },
   {
     name: 'refused-source-tried-again',
-    promise: 'failure.md "The source returns another 4xx": not tried again',
+    promise: 'failure.md "The source returns any other 4xx": not tried again',
     in: 'asBullError',
     search: "error.code !== 'INTERNAL_ERROR'",
     replace: "error.code === 'INVALID_VIDEO'",

@@ -204,7 +204,7 @@ export const webhookFaults: readonly Fault[] = [
   },
   {
     name: 'heard-parts-forgotten',
-    promise: 'failure.md "A worker dies while a part is transcribed": those before it are not sent again',
+    promise: 'failure.md "A worker dies during a transcription": those before it are not sent again',
     in: 'turnIn',
     search: 'recording = withHeard(recording, answer.heard); await keep(recording);',
     replace: 'recording = withHeard(recording, answer.heard);',
