@@ -8,6 +8,7 @@ import type { FfprobeAnswer, FfprobeStream, Tags } from './ffprobe.ts';
 import { LocalBytes } from './local-bytes.ts';
 import { packetSamples } from './ogg/opus-frames.ts';
 import { isIntact, pageHead } from './ogg/pages.ts';
+import { UnsupportedLayout } from './sparse/mp4/boxes.ts';
 import type { LocalFile } from './truncation.ts';
 
 /**
@@ -24,8 +25,7 @@ export async function plainAudio(
     const found = await FORMS[demuxer]?.(file, sizeBytes);
     return found === undefined || found === null ? null : answerOf(found);
   } catch (error) {
-    // Beyond the end of a field or of the file.
-    if (error instanceof RangeError) return null;
+    if (error instanceof UnsupportedLayout || error instanceof RangeError) return null;
     throw error;
   }
 }
@@ -89,16 +89,17 @@ async function wav(file: LocalBytes, sizeBytes: number): Promise<Found | null> {
   const head = await file.at(0, 12);
   if (head.toString('latin1', 0, 4) !== 'RIFF' || head.toString('latin1', 8) !== 'WAVE') return null;
   let form: Buffer | undefined;
-  let tags: Tags | null = {};
+  let tags: Tags | undefined;
   let at = 12;
   for (let chunk = 0; chunk < WAV_CHUNKS; chunk += 1) {
     const place = await file.at(at, 8);
     const [type, bytes] = [place.toString('latin1', 0, 4), place.readUInt32LE(4)];
     at += 8;
-    if (type === 'data') return form && tags ? pcm(file, { form, tags, at, bytes, sizeBytes }) : null;
-    if (bytes > LISTENED_BYTES || !['fmt ', 'LIST'].includes(type)) return null;
-    if (type === 'fmt ') form = await file.at(at, bytes);
-    if (type === 'LIST') tags = infoTags(await file.at(at, bytes));
+    if (type === 'data') return form ? pcm(file, { form, tags: tags ?? {}, at, bytes, sizeBytes }) : null;
+    if (bytes > LISTENED_BYTES) return null;
+    if (type === 'fmt ' && form === undefined) form = await file.at(at, bytes);
+    else if (type === 'LIST' && tags === undefined) tags = infoTags(await file.at(at, bytes));
+    else return null;
     at += bytes + (bytes & 1);
   }
   return null;
@@ -153,15 +154,17 @@ const INFO: Readonly<Record<string, string>> = {
   ISFT: 'encoder',
 };
 
-function infoTags(list: Buffer): Tags | null {
-  if (list.toString('latin1', 0, 4) !== 'INFO') return null;
+function infoTags(list: Buffer): Tags {
+  if (list.toString('latin1', 0, 4) !== 'INFO') throw new UnsupportedLayout('another list');
   const tags: Record<string, string> = {};
   for (let at = 4; at < list.length; ) {
     const name = INFO[list.toString('latin1', at, at + 4)];
     const bytes = list.readUInt32LE(at + 4);
     const text = /^([\x20-\x7e]+)\0*$/.exec(list.toString('latin1', at + 8, at + 8 + bytes))?.[1];
     at += 8 + bytes + (bytes & 1);
-    if (name === undefined || text === undefined || name in tags || at > list.length + 1) return null;
+    if (name === undefined || text === undefined || name in tags || at > list.length + 1) {
+      throw new UnsupportedLayout('an odd tag');
+    }
     tags[name] = text;
   }
   return tags;
@@ -182,19 +185,19 @@ const FRAME_CHANNELS: Readonly<Record<number, number>> = { 0: 1, 1: 2, 8: 2, 9: 
 async function flac(file: LocalBytes): Promise<Found | null> {
   if ((await file.at(0, 4)).toString('latin1') !== 'fLaC') return null;
   let info: Buffer | undefined;
-  let tags: Tags | null = {};
+  let tags: Tags | undefined;
   let at = 4;
   for (let block = 0; block < MOST_BLOCKS; block += 1) {
     const head = (await file.at(at, 4)).readUInt32BE(0);
     const [type, bytes] = [(head >>> 24) & 127, head & 0xff_ffff];
     at += 4;
-    if (type === BLOCK.streamInfo) info = await file.at(at, bytes);
-    else if (type === BLOCK.comment) tags = commentTags(await file.at(at, bytes));
+    if (type === BLOCK.streamInfo && info === undefined) info = await file.at(at, bytes);
+    else if (type === BLOCK.comment && tags === undefined) tags = commentTags(await file.at(at, bytes));
     else if (type !== BLOCK.padding && type !== BLOCK.seekTable) return null;
     at += bytes;
     if (head >>> 31 === 1) {
       const frame = (await file.at(at, 4)).readUInt32BE(0);
-      return info && tags ? streamInfo(info, tags, frame) : null;
+      return info ? streamInfo(info, tags ?? {}, frame) : null;
     }
   }
   return null;
@@ -240,7 +243,7 @@ const RENAMED: Readonly<Record<string, string>> = {
   TRACKNUMBER: 'track',
 };
 
-function commentTags(bytes: Buffer): Tags | null {
+function commentTags(bytes: Buffer): Tags {
   let at = 4 + bytes.readUInt32LE(0);
   const count = bytes.readUInt32LE(at);
   at += 4;
@@ -261,8 +264,9 @@ function commentTags(bytes: Buffer): Tags | null {
       value.length === 0 ||
       value.includes(0) ||
       !isUtf8(value)
-    )
-      return null;
+    ) {
+      throw new UnsupportedLayout('an odd tag');
+    }
     tags[name] = value.toString();
   }
   return tags;
@@ -295,7 +299,8 @@ async function ogg(file: LocalBytes, sizeBytes: number): Promise<Found | null> {
   if (!isPlain) return null;
   const tags = commentTags(comments.subarray(OPUS_TAGS.length));
   const last = await lastPage(file, sizeBytes);
-  if (tags === null || last?.serial !== first.serial || last.flags !== FLAGS.last) return null;
+  if (last?.serial !== first.serial || last.flags !== FLAGS.last || last.granule <= third.granule)
+    return null;
   const channels = head.readUInt8(9);
   return {
     sound: {
@@ -327,7 +332,7 @@ interface Page {
   readonly end: number;
 }
 
-/** @throws {RangeError} where no intact page begins, or one whose last packet goes on behind it */
+/** @throws {UnsupportedLayout} where no intact page begins, or one whose last packet goes on behind it */
 async function oggPageAt(file: LocalBytes, at: number): Promise<Page> {
   const segments = (await file.at(at, HEADER_BYTES)).readUInt8(AT.segments);
   const table = (await file.at(at, HEADER_BYTES + segments)).subarray(HEADER_BYTES);
@@ -339,7 +344,7 @@ async function oggPageAt(file: LocalBytes, at: number): Promise<Page> {
     table.at(-1) === 255 ||
     !isIntact(page)
   ) {
-    throw new RangeError('no such page');
+    throw new UnsupportedLayout('no such page');
   }
   const { granule, bodyAt } = pageHead(page);
   const packets: Buffer[] = [];
@@ -355,7 +360,7 @@ async function oggPageAt(file: LocalBytes, at: number): Promise<Page> {
 }
 
 function onlyPacket({ packets: [packet, ...others] }: Page): Buffer {
-  if (packet === undefined || others.length > 0) throw new RangeError('no page of one packet');
+  if (packet === undefined || others.length > 0) throw new UnsupportedLayout('no page of one packet');
   return packet;
 }
 
