@@ -6,8 +6,8 @@ import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
   files: 541,
-  lines: 78_630,
-  linesOfLargestPart: 16_950,
+  lines: 78_640,
+  linesOfLargestPart: 16_960,
   exportedTypeNames: 606,
   linesOfLongestFunction: 85,
   longCommentLines: 0,
