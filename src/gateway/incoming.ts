@@ -308,7 +308,7 @@ export class Incoming implements TransportReports {
   ): Promise<void> {
     const { redis, instances, sessions } = this.#options;
     const instance = await instances.find(instanceId);
-    if (instance === undefined) {
+    if (instance === undefined || sessions.isRemoved(instanceId)) {
       return;
     }
     const ownJid = await sessions.ownJid(instance);

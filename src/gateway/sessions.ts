@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { deadline } from 'soundpost-base/deadline';
 import type { Logger } from 'soundpost-base/logger';
-import type { Instance, Instances } from 'soundpost-chat/instances';
+import { type Instance, type Instances, instanceNotFound } from 'soundpost-chat/instances';
 import type { Lease } from 'soundpost-chat/lease/lease';
 import {
   type Session,
@@ -51,6 +51,8 @@ export class Sessions {
   readonly #open = new Map<string, Open>();
   /** Emits an instance's id when its connection changes. */
   readonly #changes = new EventEmitter().setMaxListeners(0);
+  /** Ids. A report or a list may still hold such an instance, and would connect it again. */
+  readonly #removed = new Set<string>();
   /** The networks' latest reasons why instances are not open. */
   readonly #reasons = new Map<string, string>();
   readonly #closing = new AbortController();
@@ -106,9 +108,15 @@ export class Sessions {
     return this.#transports.get(transport)?.hasOtherSide ?? false;
   }
 
+  /** Whether {@link remove} has ended, though its record may still be there. */
+  isRemoved(instanceId: string): boolean {
+    return this.#removed.has(instanceId);
+  }
+
   /** The instance's session in any state. Throws standby once this process no longer serves. */
   async of(instance: Instance): Promise<Session> {
     this.#options.lease.assert();
+    if (this.isRemoved(instance.id)) throw instanceNotFound();
     const known = this.#open.get(instance.id);
     if (known !== undefined) {
       return known.session;
@@ -217,7 +225,7 @@ export class Sessions {
     await this.of(instance).catch(() => undefined);
     this.#options.lease.assert();
     if (instance.unreadable === undefined) await this.#requireTransport(instance.transport).remove(instance);
-    // Not before: that it closes is reported, and the report would open it again.
+    this.#removed.add(instance.id);
     this.#open.delete(instance.id);
     this.#reasons.delete(instance.id);
   }

@@ -114,7 +114,7 @@ export async function reportPairing(
 ): Promise<void> {
   const [hasher, sealer] = [new SecretHasher(Buffer.alloc(32)), new Sealer(Buffer.alloc(32))];
   const instances = new Instances({ redis, hasher, sealer, apiKey: '' });
-  const sessions = { ownJid: async () => '99900000001@people.loopback' };
+  const sessions = { ownJid: async () => '99900000001@people.loopback', isRemoved: () => false };
   await new Incoming({ redis, instances, sessions } as never).pairingChanged(instanceId, pairing);
 }
 

@@ -6,7 +6,7 @@ import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
   files: 541,
-  lines: 78_640,
+  lines: 78_660,
   linesOfLargestPart: 16_960,
   exportedTypeNames: 606,
   linesOfLongestFunction: 85,

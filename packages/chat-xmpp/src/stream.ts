@@ -65,6 +65,8 @@ export class Stream {
   #isAttempting = false;
   /** The certificate is not trusted: until it changes, the account is `close`, not `connecting`. */
   #isUntrusted = false;
+  /** Of the attempts in this state. */
+  #explained: string | undefined;
   /** Counts the sessions; events of an earlier one are ignored. */
   #session = 0;
 
@@ -300,6 +302,7 @@ export class Stream {
       this.#isUntrusted = true;
       this.#setState('close', untrusted);
     }
+    if (this.#line === line && this.#state === 'connecting') this.#explain(error);
     // An error before the session is open ends it; the library would leave it as it is.
     if (this.#state !== 'open' && !this.#isAttempting) {
       line.cut();
@@ -328,14 +331,29 @@ export class Stream {
     if (!CONNECTED.has(line.client.status)) void this.#attempt(line);
   }
 
+  /** While attempts go on; each reason once. */
+  #explain(error: unknown): void {
+    const reason = `the server cannot be reached (${causeOf(error)}); the gateway keeps trying`;
+    if (reason === this.#explained) return;
+    this.#explained = reason;
+    this.#listener.stateChanged('connecting', reason);
+  }
+
   #setState(state: ConnectionState, reason?: string): void {
     if (this.#state === state) {
       return;
     }
     this.#state = state;
+    this.#explained = undefined;
     this.#events.emit('state');
     this.#listener.stateChanged(state, reason);
   }
+}
+
+/** OpenSSL's messages begin with addresses in its memory and its sources, but it has a reason too. */
+function causeOf(error: unknown): string {
+  const { reason, code, message } = error as Partial<Record<'reason' | 'code' | 'message', unknown>>;
+  return String(reason ?? code ?? message);
 }
 
 function notConnected(): GatewayError {
