@@ -84,6 +84,18 @@ const cases: Case[] = [
     says: /^delay: /,
   },
   {
+    name: 'a delay is a word',
+    code: 'bad_request',
+    ask: () => send({ number: ada.number, audio, delay: 'soon' }),
+    says: /^delay: must be milliseconds/,
+  },
+  {
+    name: 'the webhook of a new instance has a number as its address',
+    code: 'bad_request',
+    ask: () => gateway.call('POST', '/instance/create', { instanceName: 'hooked', webhook: { url: 5 } }),
+    says: /^webhook\.url: /,
+  },
+  {
     name: 'a mention is no address',
     code: 'bad_request',
     ask: () => send({ number: ada.number, audio, mentioned: [ada.number, 'who?'] }),

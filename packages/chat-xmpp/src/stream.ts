@@ -352,7 +352,7 @@ export class Stream {
 
 /** OpenSSL's messages begin with addresses in its memory and its sources, but it has a reason too. */
 function causeOf(error: unknown): string {
-  const { reason, code, message } = error as Partial<Record<'reason' | 'code' | 'message', unknown>>;
+  const { reason, code, message } = Object(error);
   return String(reason ?? code ?? message);
 }
 
