@@ -6,8 +6,8 @@ import { projectFolder } from './planted-tree.ts';
 
 const ceilings: Figures = {
   files: 541,
-  lines: 78_660,
-  linesOfLargestPart: 16_960,
+  lines: 78_650,
+  linesOfLargestPart: 16_945,
   exportedTypeNames: 606,
   linesOfLongestFunction: 85,
   longCommentLines: 0,

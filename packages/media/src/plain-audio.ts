@@ -7,7 +7,7 @@ import { isUtf8 } from 'node:buffer';
 import type { FfprobeAnswer, FfprobeStream, Tags } from './ffprobe.ts';
 import { LocalBytes } from './local-bytes.ts';
 import { packetSamples } from './ogg/opus-frames.ts';
-import { isIntact, pageHead } from './ogg/pages.ts';
+import { AT, FIRST, HEADER_BYTES, isIntact, LAST, pageHead, streamOf } from './ogg/pages.ts';
 import { UnsupportedLayout } from './sparse/mp4/boxes.ts';
 import type { LocalFile } from './truncation.ts';
 
@@ -20,10 +20,12 @@ export async function plainAudio(
   { path, demuxer, sizeBytes }: LocalFile,
   mostBytes?: number,
 ): Promise<FfprobeAnswer | null> {
+  const read = FORMS[demuxer];
+  if (read === undefined) return null;
   await using file = await LocalBytes.open(path, mostBytes);
   try {
-    const found = await FORMS[demuxer]?.(file, sizeBytes);
-    return found === undefined || found === null ? null : answerOf(found);
+    const found = await read(file, sizeBytes);
+    return found === null ? null : answerOf(found);
   } catch (error) {
     if (error instanceof UnsupportedLayout || error instanceof RangeError) return null;
     throw error;
@@ -76,8 +78,9 @@ const CODECS: Readonly<Record<number, { codec_name: string; sample_fmt: string }
   16: { codec_name: 'pcm_s16le', sample_fmt: 's16' },
   24: { codec_name: 'pcm_s24le', sample_fmt: 's32' },
 };
-/** In front of the samples. */
+/** In front of the samples, and bytes of each. */
 const WAV_CHUNKS = 8;
+const MOST_CHUNK_BYTES = 32 * 1024;
 /** ffmpeg looks so far for another codec in samples of PCM. */
 const LISTENED_BYTES = 32 * 1024;
 /** DTS in its four forms (ETSI TS 102 114 section 5.3), and IEC 61937. */
@@ -96,7 +99,7 @@ async function wav(file: LocalBytes, sizeBytes: number): Promise<Found | null> {
     const [type, bytes] = [place.toString('latin1', 0, 4), place.readUInt32LE(4)];
     at += 8;
     if (type === 'data') return form ? pcm(file, { form, tags: tags ?? {}, at, bytes, sizeBytes }) : null;
-    if (bytes > LISTENED_BYTES) return null;
+    if (bytes > MOST_CHUNK_BYTES) return null;
     if (type === 'fmt ' && form === undefined) form = await file.at(at, bytes);
     else if (type === 'LIST' && tags === undefined) tags = infoTags(await file.at(at, bytes));
     else return null;
@@ -276,9 +279,6 @@ function commentTags(bytes: Buffer): Tags {
 
 const OPUS_RATE = 48_000;
 const OPUS_TAGS = 'OpusTags';
-const AT = { flags: 5, serial: 14, segments: 26 };
-const FLAGS = { first: 2, last: 4 };
-const HEADER_BYTES = 27;
 /** For the last page: a second of Opus has 64 KiB at most, and mostly far less. */
 const TAIL_BYTES = 20 * 1024;
 
@@ -290,7 +290,7 @@ async function ogg(file: LocalBytes, sizeBytes: number): Promise<Found | null> {
   const head = onlyPacket(first);
   const comments = onlyPacket(second);
   const isPlain =
-    first.flags === FLAGS.first &&
+    first.flags === FIRST &&
     isOpusHead(head) &&
     comments.toString('latin1', 0, OPUS_TAGS.length) === OPUS_TAGS &&
     // A page that ends a stream has a shorter last packet.
@@ -299,8 +299,7 @@ async function ogg(file: LocalBytes, sizeBytes: number): Promise<Found | null> {
   if (!isPlain) return null;
   const tags = commentTags(comments.subarray(OPUS_TAGS.length));
   const last = await lastPage(file, sizeBytes);
-  if (last?.serial !== first.serial || last.flags !== FLAGS.last || last.granule <= third.granule)
-    return null;
+  if (last?.serial !== first.serial || last.flags !== LAST || last.granule <= third.granule) return null;
   const channels = head.readUInt8(9);
   return {
     sound: {
@@ -355,8 +354,8 @@ async function oggPageAt(file: LocalBytes, at: number): Promise<Page> {
     packets.push(page.subarray(from, to));
     from = to;
   }
-  const [flags, serial] = [page.readUInt8(AT.flags), page.readUInt32LE(AT.serial)];
-  return { flags, serial, granule, packets, end: at + bytes };
+  const { serial } = streamOf(page);
+  return { flags: page.readUInt8(AT.flags), serial, granule, packets, end: at + bytes };
 }
 
 function onlyPacket({ packets: [packet, ...others] }: Page): Buffer {

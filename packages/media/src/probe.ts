@@ -93,14 +93,6 @@ type KnownOfFile =
   /** Where its timestamp 0 is on the source's clock. */
   | { readonly zeroSeconds: number };
 
-/** By demuxer, what reads a plain file of it without ffprobe. */
-const PLAIN_READERS: ReadonlyMap<string, 'plainMovie' | 'plainAudio'> = new Map([
-  ['mov', 'plainMovie'],
-  ['wav', 'plainAudio'],
-  ['flac', 'plainAudio'],
-  ['ogg', 'plainAudio'],
-]);
-
 /** ffmpeg's `AVFMT_TS_DISCONT`. */
 const TIMESTAMPS_JUMP = new Set(['mpegts', 'mpeg', 'ogg']);
 
@@ -124,8 +116,7 @@ export async function probe(
   const local = { path: file, demuxer: container.demuxer, sizeBytes };
   const reading = { signal, charge: tools.meter, owner: tools.owner };
   const encryptedIds = await readFileApart('encryptedStreams', local, reading);
-  const reader = PLAIN_READERS.get(container.demuxer);
-  const plain = reader === undefined ? null : await readFileApart(reader, local, reading);
+  const plain = await readFileApart('plainFile', local, reading);
   const asking =
     plain === null
       ? askFfprobe(tools, file, container, signal)

@@ -113,10 +113,12 @@ const HEARD_AT_ONCE_SECONDS = 30;
 
 /** Only if the end that ffmpeg reports stays the same, or is not used. */
 function listenerOf({ probe }: Job, renditions: readonly Rendition[]): CommandOutput | undefined {
-  const [{ mode, plan }, ...others] = renditions as readonly [Rendition, ...Rendition[]];
+  const [first, ...others] = renditions;
+  if (first === undefined || others.length > 0 || first.mode === 'encode') return undefined;
+  const { plan } = first;
   const isShort = (plan.expectedSeconds ?? Number.POSITIVE_INFINITY) <= HEARD_AT_ONCE_SECONDS;
   const keepsEnd = probe.container.demuxer === 'mov' || plan.format.codec === 'opus';
-  if (mode === 'encode' || others.length > 0 || plan.trim !== null || !isShort || !keepsEnd) return undefined;
+  if (plan.trim !== null || !isShort || !keepsEnd) return undefined;
   const options = ['-map', `0:${plan.track.streamIndex}`, '-filter:a', peakFilter(0)];
   return { muxer: 'null', options };
 }

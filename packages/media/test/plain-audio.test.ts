@@ -18,8 +18,8 @@ function demuxerOf(path: string): string {
   return path.slice(path.lastIndexOf('.') + 1);
 }
 
-async function answered(path: string, mostBytes?: number): Promise<FfprobeAnswer | null> {
-  return plainAudio({ path, demuxer: demuxerOf(path), sizeBytes: (await stat(path)).size }, mostBytes);
+async function answered(path: string): Promise<FfprobeAnswer | null> {
+  return plainAudio({ path, demuxer: demuxerOf(path), sizeBytes: (await stat(path)).size });
 }
 
 /** What a probe takes of it. */
@@ -84,7 +84,6 @@ it.each<[string, string, readonly string[]]>([
 it('leaves DTS that calls itself PCM to ffprobe', async () => {
   const bytes = await readFile(await cachedMedia('mono.wav', tone(44_100, 1.234567)));
   const path = folder.at('dts.wav');
-  bytes.set([0xff, 0x1f, 0x00, 0xe8], bytes.length / 2);
   bytes.set([0xfe, 0x7f, 0x01, 0x80], bytes.indexOf('data') + 8 + 400);
   await writeFile(path, bytes);
   expect(await answered(path)).toBeNull();

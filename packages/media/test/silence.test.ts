@@ -1,5 +1,5 @@
 // @module-tag quick-ffmpeg
-/** What is said of copies, which nobody decodes: a few windows are, and all of it only where these are silent (decisions A4). */
+/** What is said of copies (decisions A4). A short one is decoded while it is copied; of others a few windows, and the rest only if these are silent. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { extract } from 'soundpost-testing/extracting';
 import { cachedMedia } from 'soundpost-testing/media-cache';

@@ -7,11 +7,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ByteReader, type ByteWriter } from '../byte-file.ts';
 import { packetSamples } from './opus-frames.ts';
 
-const HEADER_BYTES = 27;
-const AT = { flags: 5, granule: 6, serial: 14, sequence: 18, crc: 22, segments: 26 };
+export const HEADER_BYTES = 27;
+export const AT = { flags: 5, granule: 6, serial: 14, sequence: 18, crc: 22, segments: 26 };
 const CONTINUED = 1;
-const FIRST = 2;
-const LAST = 4;
+export const FIRST = 2;
+export const LAST = 4;
 const MOST_SEGMENTS = 255;
 
 /** ffmpeg ends a page with the packet that makes it so long, so that players seek quickly. */

@@ -72,7 +72,7 @@ export async function readFileApart<Of extends FileKind>(
 }
 
 type SourceKind = 'movieParts' | 'matroskaParts';
-type FileKind = 'missingEnd' | 'encryptedStreams' | 'plainMovie' | 'plainAudio';
+type FileKind = 'missingEnd' | 'encryptedStreams' | 'plainFile';
 
 function inPlace(source: ByteSource): ByteSource {
   let leftBytes = IN_PLACE_BYTES;

@@ -58,10 +58,9 @@ export const tasks = {
   async encryptedStreams(file: LocalFile, mostBytes?: number) {
     return (await import('../encryption.ts')).encryptedStreams(file, mostBytes);
   },
-  async plainMovie(file: LocalFile, mostBytes?: number) {
-    return (await import('../plain-movie.ts')).plainMovie(file, mostBytes);
-  },
-  async plainAudio(file: LocalFile, mostBytes?: number) {
+  /** Instead of ffprobe. */
+  async plainFile(file: LocalFile, mostBytes?: number) {
+    if (file.demuxer === 'mov') return (await import('../plain-movie.ts')).plainMovie(file, mostBytes);
     return (await import('../plain-audio.ts')).plainAudio(file, mostBytes);
   },
 };

@@ -84,7 +84,7 @@ it('up to 64 KiB is read in place, more in the other process, with the same answ
   expect(new Set(segments.map(({ init }) => init)).size).toBe(20);
 });
 
-it.each(['missingEnd', 'encryptedStreams', 'plainMovie'] as const)(
+it.each(['missingEnd', 'encryptedStreams', 'plainFile'] as const)(
   '%s of a file of few boxes is found in place, of 99,999 small ones in the other process',
   async (kind) => {
     const free = box('free');
